@@ -273,7 +273,7 @@ class TestScene:
             "open out/report.html, or look at all of it: cfusion view out",
         ]
         assert said.err.splitlines() == [
-            *("cfusion: v0 failed: dark", "cfusion: 1 view failed; run the same command to try again"),
+            *("cfusion: v0 failed: dark", "cfusion: 1 view failed; mend the data, then run the same again"),
         ]
 
     def test_a_long_table_is_cut_on_the_screen_unless_all_is_asked_for(

@@ -214,7 +214,8 @@ def test_stated_is_the_first_row(blob: Sequence[View]) -> None:
     found = check(blob, SAMPLES)
     assert found.stated.hypothesis == STATED
     assert found.stated.overlap > 0.9
-    assert all(fit.residual >= found.stated.residual for fit in found.fits[1:])  # equal: it turns about one axis
+    others = [fit for fit in found.fits[1:] if not fit.hypothesis.order]
+    assert all(fit.residual >= found.stated.residual for fit in others)  # equal: it turns about one axis
 
 
 @pytest.mark.data

@@ -241,8 +241,8 @@ def test_fuse_stops_where_it_is_sure(tmp_path: Path, capsys: pytest.CaptureFixtu
     "hypothesis",
     [
         Hypothesis("", inverse=True),
-        Hypothesis("", opengl=True),
-        Hypothesis("", inverse=True, opengl=True),
+        Hypothesis("", axes="opengl"),
+        Hypothesis("", inverse=True, axes="opengl"),
         Hypothesis("", factor=0.25),
         Hypothesis("", shift=-0.5),
     ],
@@ -256,7 +256,7 @@ def test_what_mends_is_what_was_meant(hypothesis: Hypothesis) -> None:
     back = check(turned, SAMPLES)
     again = Correction.of(back.best.hypothesis)
     assert again is not None
-    if not hypothesis.shift and not (hypothesis.inverse and hypothesis.opengl):
+    if not hypothesis.shift and not (hypothesis.inverse and hypothesis.axes == "opengl"):
         for view, expected in zip(turned, views(), strict=True):
             corrected = again.view(view)
             np.testing.assert_allclose(corrected.depth, expected.depth, rtol=2e-3)
@@ -297,12 +297,14 @@ def test_a_warning_names_the_option_too(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     "second",
     [
-        Correction(opengl=True),
+        Correction(axes="opengl"),
         Correction(invert_poses=True),
-        Correction(invert_poses=True, opengl=True, depth_scale=5.0),
+        Correction(invert_poses=True, axes="opengl", depth_scale=5.0),
     ],
 )
-@pytest.mark.parametrize("first", [Correction(), Correction(opengl=True), Correction(True, True, 0.1, False, 0.5)])
+@pytest.mark.parametrize(
+    "first", [Correction(), Correction(axes="opengl"), Correction(True, "opengl", 0.1, False, 0.5)]
+)
 def test_two_corrections_are_one_up_to_a_turn_of_the_world(first: Correction, second: Correction) -> None:
     both = first.then(second)
     assert both is not None

@@ -1,3 +1,4 @@
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -248,3 +249,16 @@ def test_an_image_has_a_size_and_not_any(tmp_path: Path, size: str, words: str) 
         return
     with pytest.raises(FileError, match=rf"cameras\.txt: camera 7 {words}"):
         read_model(tmp_path / "sparse")
+
+
+def test_what_a_damaged_workspace_lacks(tmp_path: Path, some_views: list[View]) -> None:
+    write_views(some_views, tmp_path, "colmap")
+    maps = tmp_path / "stereo" / "depth_maps"
+    for file in list(maps.iterdir()):
+        file.rename(maps / file.name.replace("geometric", "photometric"))
+    with pytest.raises(FileError, match="holds photometric maps only; pass --option maps=photometric"):
+        read(tmp_path)
+    assert len(read(tmp_path, options={"maps": "photometric"})) == len(some_views)
+    shutil.rmtree(tmp_path / "sparse")
+    with pytest.raises(FileError, match="is a COLMAP workspace without a model; copy the one"):
+        read(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfusion import read
+from cfusion import Stack, fuse_stack, read
 from cfusion.datasets import READERS, WRITERS, Dataset, write_views
 from cfusion.datasets.dataset import KEPT, LazyViews
 from cfusion.datasets.options import described
@@ -185,3 +185,19 @@ def test_a_format_is_recognised_by_all_its_parts_and_by_none_less(
     assert recognises(laid_out("whole", parts))
     for lost in parts:
         assert not recognises(laid_out(f"without {lost.replace('/', ' ')}", [each for each in parts if each != lost]))
+
+
+def test_a_data_set_below_the_folder_that_was_given_is_named(tmp_path: Path, some_views: list[View]) -> None:
+    """The project of a program that keeps its data set in a folder of its own, such as dense/0."""
+    write_views(some_views, tmp_path / "dense" / "0", "colmap")
+    with pytest.raises(FileError, match=r"has no known format, but .*dense/0 has \(colmap\); give that$"):
+        read(tmp_path)
+    with pytest.raises(FileError, match=r"of other data make a bundle, .* docs/conventions.md says how$"):
+        read(tmp_path / "dense" / "0" / "images")
+
+
+def test_a_result_is_no_data_and_its_maps_are_named(tmp_path: Path) -> None:
+    fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").save(tmp_path / "out")
+    with pytest.raises(FileError, match=r"is a result, not data; load its maps \(numpy.load\('.*out/depth.npy'\)"):
+        read(tmp_path / "out")
+    assert np.load(tmp_path / "out" / "depth.npy").shape == (4, 5)

@@ -251,3 +251,18 @@ def test_an_unusable_backend_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(CFusionError, match="no backend 'nonsense'"):
         fuse_rasters([write_tif(tmp_path / "a.tif", ground(30, 40))], tmp_path / "out.tif", backend="nonsense")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.tif"]
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1 / 0.3048, "feet"), (100.0, "centimetres")])
+@pytest.mark.parametrize("coregister", [None, "offset"])
+def test_metres_and_feet_that_no_file_states(
+    first: Path, tmp_path: Path, factor: float, unit: str, coregister: str | None
+) -> None:
+    """They were taken for another datum; `--coregister`, as advised, gave a map that was off by 14 m."""
+    others = other(tmp_path, values=(TRUTH * factor).astype(np.float32))
+    said = refused([first, others], f"other.tif shows the ground .* {unit} beside metres", coregister=coregister)
+    assert f"gdal_edit.py -scale {1 / factor:.4g} other.tif" in said
+    refused([others, first], f"metres beside {unit}", coregister=coregister)
+    scaled = write_tif(tmp_path / "scaled.tif", (TRUTH * factor).astype(np.float32), scales=1 / factor)
+    plan_mosaic([first, scaled], Options(coregister=coregister))
+    plan_mosaic([first, others], Options(keep_offsets=True))

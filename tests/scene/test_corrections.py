@@ -17,11 +17,11 @@ from cfusion.view.scene_page import scene_of
 
 CORRECTIONS = [
     Correction(invert_poses=True),
-    Correction(opengl=True),
+    Correction(axes="opengl"),
     Correction(depth_scale=0.001),
     Correction(ray_depth=True),
     Correction(shift_centre=-0.5),
-    Correction(invert_poses=True, opengl=True, depth_scale=1.25),
+    Correction(invert_poses=True, axes="opengl", depth_scale=1.25),
 ]
 FACTORS = (1.0, 1.2, 0.9, 1.05, 0.8, 1.1)
 
@@ -30,8 +30,8 @@ def mistaken(view: View, correction: Correction) -> View:
     """The view as data that need the correction would state it."""
     if correction.ray_depth:
         view = replace(view, depth=view.depth / view.camera.rays()[..., 2].astype(np.float32))
-    if correction.opengl:
-        view = Correction(opengl=True).view(view)  # its own inverse
+    if correction.axes != "opencv":
+        view = Correction(axes="opengl").view(view)  # its own inverse
     if correction.invert_poses:
         view = Correction(invert_poses=True).view(view)
     return Correction(depth_scale=1 / correction.depth_scale, shift_centre=-correction.shift_centre).view(view)
@@ -110,8 +110,9 @@ def test_scales_of_a_scene_with_an_unreadable_view(tmp_path: Path, capsys: pytes
     assert run(data, "-o", tmp_path / "out", *QUICK, "--align-scales") == 1
     assert "003.npy failed: " in capsys.readouterr().err
     scales = json.loads((tmp_path / "out" / "cfusion" / "scene.json").read_text())["scales"]
-    assert scales[3] == 1
-    assert np.ptp(np.delete(np.multiply(scales, FACTORS), 3)) < 0.03
+    assert scales[3] == {"factor": 1.0, "shift": 0.0, "variable": "depth"}
+    factors = [each["factor"] for each in scales]
+    assert np.ptp(np.delete(np.multiply(factors, FACTORS), 3)) < 0.03
 
 
 def test_too_many_views_to_align_are_refused_before_they_are_read(

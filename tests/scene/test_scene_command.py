@@ -99,7 +99,7 @@ def test_a_view_that_fails_is_named_and_tried_again(tmp_path: Path, capsys: pyte
     assert run(data, "-o", out, *QUICK) == 1
     said = capsys.readouterr().err
     assert "frame-000002.depth.png failed" in said
-    assert "1 view failed; run the same command to try again" in said
+    assert "1 view failed; mend the data, then run the same again" in said
     assert len(records(out)) == 4
     assert (out / broken.name).read_bytes() == broken.read_bytes()  # the data set stays whole
     broken.write_bytes(whole)
@@ -165,7 +165,7 @@ def test_views_that_share_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(tmp_path / "five", "-o", tmp_path / "out5", *QUICK, "--neighbours", 0) == 0
     write_bundle([*walk(3), away], tmp_path / "four")
     assert run(tmp_path / "four", "-o", tmp_path / "out4", *QUICK) == 0
-    assert "1 view shares nothing with any other (3): fused alone" in capsys.readouterr().err
+    assert "1 view shares nothing with any other (3): fused alone; empty, or misplaced?" in capsys.readouterr().err
 
 
 def test_two_scenes_in_one_data_set_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One option per common mistake; `cfusion check` finds which applies."""
     add = parser.add_argument_group("conventions other than stated (see `cfusion check`)").add_argument
     add("--invert-poses", action="store_true", help="poses are world-to-camera")
-    add("--axes", choices=("opencv", "opengl"), help="opengl: cameras look along -z, y up")
+    add(
+        "--axes",
+        metavar="AXES",
+        help="of the cameras: opencv, opengl (look along -z, y up), ros (along x, z up), or those that point right, "
+        "down and forward, e.g. --axes=-y,-z,x",
+    )
     add("--depth-scale", type=float, metavar="FACTOR", help="multiply depths, e.g. 0.001")
     add("--ray-depth", action="store_true", help="depths are lengths of rays, not z")
     add("--shift-centre", type=float, metavar="PIXELS", help="add to cx and cy, e.g. -0.5")
@@ -39,7 +44,7 @@ def chosen(arguments: argparse.Namespace) -> "Correction":
 
     return Correction(
         arguments.invert_poses,
-        arguments.axes == "opengl",
+        arguments.axes or "opencv",
         arguments.depth_scale,
         arguments.ray_depth,
         arguments.shift_centre,
@@ -76,7 +81,8 @@ def require_plausible(views: "Dataset", asked: "Correction", *, force: bool) -> 
     found = quick_check(views)
     if found is None:
         return
-    how = advice(asked, Correction.of(found.best.hypothesis))
+    aligned = "pass --align-scales"
+    how = aligned if found.scales is not None else advice(asked, Correction.of(found.best.hypothesis))
     if found.is_sure and not force:
         raise InputError(f"{found.sentence} To continue, {how}; or pass --force to fuse as stated.")
     if found.caution:

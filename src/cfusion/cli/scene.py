@@ -85,7 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
             correction.require_plausible(open_job(job).dataset, job.correction, force=arguments.force)
     with places.lock_output(arguments.output):
         about: dict[str, object] = {"format": job.format, "written": other or job.format, "method": job.method}
-        read_as = {"options": dict(job.options), "correction": vars(job.correction), "scales": job.scales}
+        read_as = {
+            "options": dict(job.options),
+            "correction": vars(job.correction),
+            "scales": [vars(each) for each in job.scales],
+        }
         places.write_mark(arguments.data, arguments.output, about | read_as)
         if runner.workers == 1 and not arguments.scheduler:
             places.sweep(arguments.output)
@@ -211,7 +215,9 @@ def _print_graph(arguments: argparse.Namespace, scene: "Scene") -> None:
     elif lonely and arguments.neighbours > 0:
         numbers = ", ".join(str(view) for view in lonely[:5]) + (", ..." if len(lonely) > 5 else "")
         count = "1 view shares" if len(lonely) == 1 else f"{len(lonely)} views share"
-        print(f"cfusion: {count} nothing with any other ({numbers}): fused alone", file=sys.stderr)
+        print(
+            f"cfusion: {count} nothing with any other ({numbers}): fused alone; empty, or misplaced?", file=sys.stderr
+        )
     together = [len(group) for group in groups if len(group) > 1]
     if len(together) > 1:
         sizes = " and ".join(str(size) for size in together)
@@ -288,7 +294,7 @@ def _print_summary(
         print(f"cfusion: {record.name} failed: {record.failure}", file=sys.stderr)
     if report.failed:
         count = "1 view" if len(report.failed) == 1 else f"{len(report.failed)} views"
-        print(f"cfusion: {count} failed; run the same command to try again", file=sys.stderr)
+        print(f"cfusion: {count} failed; mend the data, then run the same again", file=sys.stderr)
 
 
 def _camera(job: "Job", report: "Report") -> str:

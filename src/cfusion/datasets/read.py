@@ -13,6 +13,9 @@ from cfusion.errors import FileError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.io.paths import within
 
+RESULT = "result.json"
+MOST_FOLDERS = 20  # that are looked into, on each level, for a data set below the folder that was given
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -126,7 +129,32 @@ def recognised(place: Path) -> str:
     for reader in READERS.values():
         if (lacking := reader.lacks(place)) is not None:
             raise FileError(f"{place} {lacking}")
-    raise FileError(f"{place} has no known format ({', '.join(READERS)}; see `cfusion formats`)")
+    if (place / RESULT).is_file():
+        maps = place / "depth.npy"
+        raise FileError(f"{place} is a result, not data; load its maps (numpy.load({str(maps)!r}), or `cfusion view`)")
+    below = _below(place)
+    if below is not None:
+        raise FileError(f"{place} has no known format, but {below[0]} has ({below[1]}); give that")
+    raise FileError(
+        f"{place} has no known format ({', '.join(READERS)}; see `cfusion formats`); of other data make a bundle, a "
+        "folder with a bundle.json, or views in Python: docs/conventions.md says how"
+    )
+
+
+def _below(place: Path) -> tuple[Path, str] | None:
+    """A folder within, two levels down at most, that has a format, and its name; None if there is none."""
+    if not place.is_dir():
+        return None
+    try:
+        first = sorted(each for each in place.iterdir() if each.is_dir())[:MOST_FOLDERS]
+        second = [inner for each in first for inner in sorted(each.iterdir()) if inner.is_dir()][:MOST_FOLDERS]
+    except OSError:
+        return None
+    for folder in (*first, *second):
+        for name, reader in READERS.items():
+            if reader.recognises(folder):
+                return folder, name
+    return None
 
 
 def known(name: str) -> str:

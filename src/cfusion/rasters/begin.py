@@ -93,7 +93,8 @@ def _coregistered(
     sample = sampling.take(rasters, grid)
     names = [each.raster.name for each in rasters]
     asked = options.coregister
-    require_one_ground(names, sample.stacked(), keep_offsets=options.keep_offsets or asked is not None)
+    keep = options.keep_offsets
+    require_one_ground(names, sample.stacked(), keep_offsets=keep or asked is not None, keep_units=keep)
     nothing = [Placement() for _ in rasters]
     if len(rasters) < 2:
         return rasters, nothing, sample, []

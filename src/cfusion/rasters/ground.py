@@ -1,8 +1,9 @@
 """Whether rasters are heights of the same ground, judged by their values.
 
 Block medians are compared, in which noise is small: heights of one ground are correlated, weights or heights of another
-place are not. An offset far beyond the spread of the differences means another vertical datum. A value that many pixels
-share exactly, far from all other values, is a fill value.
+place are not. The same ground with several times the relief is in another unit. An offset far beyond the spread of the
+differences means another vertical datum. A value that many pixels share exactly, far from all other values, is a fill
+value.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,10 @@ BLOCK = 8  # pixels
 FEWEST_BLOCKS = 12
 ALIKE = 0.3  # correlation of block medians from which two rasters show one ground
 OTHER_KIND = 10.0  # ratio of the spreads of block medians beyond which a raster holds another quantity
+SAME_SHAPE = 0.95  # correlation of block medians from which only a factor and an offset tell two rasters apart
+OTHER_UNIT = 2.0  # ratio of their reliefs from which that factor is one of units
+UNITS = {1 / 0.3048: "feet", 10.0: "decimetres", 100.0: "centimetres", 1000.0: "millimetres"}  # in a metre
+NEAR_UNIT = 0.1  # relative distance within which a factor is taken for a known one
 OTHER_DATUM = 5.0  # spreads of the differences beyond which an offset is a datum, not noise
 MOST_COMPARED = 6  # earlier rasters that each is compared with
 FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # pixels with exactly one value
@@ -59,14 +64,17 @@ def compare(heights: Floats, others: Floats) -> Comparison:
     return Comparison(common.size, float(np.median(common)), nmad(common), correlation, (nmad(one), nmad(other)))
 
 
-def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: bool) -> None:
-    """Refuse rasters (K, H, W) of which one does not hold heights, or of another ground or datum.
+def require_one_ground(
+    names: Sequence[str], heights: Floats, *, keep_offsets: bool, keep_units: bool | None = None
+) -> None:
+    """Refuse rasters (K, H, W) of which one does not hold heights, or of another ground, unit or datum.
 
-    Every pair is compared, and the raster that most others contradict is named.
+    Every pair is compared, and the raster that most others contradict is named. Units are kept by default as offsets.
     """
     views = len(names)
-    for doubt in (_other_ground, _other_datum):
-        if doubt is _other_datum and keep_offsets:
+    for doubt in (_other_unit, _other_ground, _other_datum):
+        keep = {_other_datum: keep_offsets, _other_unit: keep_offsets if keep_units is None else keep_units}
+        if keep.get(doubt):
             continue
         doubts = np.zeros((views, views), np.bool_)
         found: dict[tuple[int, int], Comparison] = {}
@@ -80,6 +88,9 @@ def require_one_ground(names: Sequence[str], heights: Floats, *, keep_offsets: b
             against = int(np.argmax(doubts[wrong]))
             seen = found[max(wrong, against), min(wrong, against)]
             sign = 1.0 if wrong > against else -1.0
+            if doubt is _other_unit:
+                own, theirs = seen.reliefs if wrong > against else seen.reliefs[::-1]
+                raise InputError(_of_unit(names[wrong], names[against], own / theirs, seen.correlation))
             raise InputError(_sentence(doubt is _other_ground, names[wrong], names[against], seen, sign * seen.offset))
 
 
@@ -89,8 +100,25 @@ def _other_ground(found: Comparison) -> bool:
     return found.correlation < ALIKE and (other_kind or abs(found.offset) > found.spread)
 
 
+def _other_unit(found: Comparison) -> bool:
+    own, theirs = found.reliefs
+    return found.correlation > SAME_SHAPE and max(own, theirs) > OTHER_UNIT * min(own, theirs) > 0
+
+
 def _other_datum(found: Comparison) -> bool:
     return abs(found.offset) > OTHER_DATUM * found.spread
+
+
+def _of_unit(name: str, against: str, ratio: float, correlation: float) -> str:
+    known = next((unit for unit in UNITS if abs(np.log(max(ratio, 1 / ratio) / unit)) < NEAR_UNIT), None)
+    factor = 1 / ratio if known is None else known if ratio < 1 else 1 / known
+    unit = (
+        "" if known is None else f": {UNITS[known]} beside metres" if ratio > 1 else f": metres beside {UNITS[known]}"
+    )
+    return (
+        f"{name} shows the ground of {against} with {ratio:.3g} times its relief, correlation {correlation:.2f}{unit}; "
+        f"state the factor in the file (gdal_edit.py -scale {factor:.4g} {name}), or convert it first"
+    )
 
 
 def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: float) -> str:

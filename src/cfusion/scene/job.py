@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cfusion.datasets.check import Correction
-from cfusion.datasets.check.scales import rescaled
+from cfusion.datasets.check.remap import Remap
+from cfusion.datasets.check.scales import remapped
 from cfusion.errors import InputError
 from cfusion.scene.view_cache import BYTES, ViewCache
 
@@ -31,7 +32,7 @@ class Job:
     version: str  # of the code; workers of another version refuse the job
     options: Pairs = ()  # of the format
     correction: Correction = field(default_factory=Correction)  # of the stated convention, applied when a view is read
-    scales: tuple[float, ...] = ()  # a factor on the depths of each view; empty: none
+    scales: tuple[Remap, ...] = ()  # a change of the depths of each view; empty: none
     method: str = "auto"
     parameters: Pairs = ()
     backend: str = "auto"
@@ -85,17 +86,17 @@ def open_job(job: Job) -> Opened:
 
 @lru_cache(2)
 def _opened(
-    data: str, format: str, options: Pairs, correction: Correction, scales: tuple[float, ...], cache_bytes: int
+    data: str, format: str, options: Pairs, correction: Correction, scales: tuple[Remap, ...], cache_bytes: int
 ) -> Opened:
     dataset = read_corrected(data, format, dict(options), correction, scales)
     return Opened(ViewCache(dataset, cache_bytes), dataset)
 
 
 def read_corrected(
-    data: str, format: str, options: dict[str, object], correction: Correction, scales: Sequence[float]
+    data: str, format: str, options: dict[str, object], correction: Correction, scales: Sequence[Remap]
 ) -> Dataset:
     """The data set with its views corrected, then rescaled, when they are read."""
     from cfusion.datasets import read
 
     dataset = correction(read(data, format=format, options=options))
-    return rescaled(dataset, scales) if scales else dataset
+    return remapped(dataset, scales) if scales else dataset

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cfusion.datasets.check.scales import require_few, scale_factors
+from cfusion.datasets.check.remap import Remap
+from cfusion.datasets.check.scales import require_few, scale_remaps
 from cfusion.datasets.dataset import Dataset
 from cfusion.datasets.named_neighbours import named_neighbours
 from cfusion.datasets.write_back import LAYOUTS, root_of, take_over
@@ -60,17 +61,17 @@ class Report:
 
 
 def with_aligned_scales(job: Job) -> Job:
-    """The job with a factor on the depths of each view that brings all to one scale; 1 for unreadable views.
+    """The job with a map of the depths of each view that brings all to one scale; none for unreadable views.
 
-    One factor per view of the whole scene, not per bundle: a map has the same scale as reference and as neighbour.
+    One map per view of the whole scene, not per bundle: a map has the same scale as reference and as neighbour.
     """
     views, readable = open_job(job).views, {}
     require_few(len(views))
     for number in range(len(views)):
         with suppress(CFusionError):  # reported when it is fused
             readable[number] = views[number]
-    found = dict(zip(readable, scale_factors(tuple(readable.values())), strict=True))
-    return replace(job, scales=tuple(found.get(number, 1.0) for number in range(len(views))))
+    found = dict(zip(readable, scale_remaps(tuple(readable.values())), strict=True))
+    return replace(job, scales=tuple(found.get(number, Remap()) for number in range(len(views))))
 
 
 def prepare(job: Job, neighbours: int = NEIGHBOURS, callback: ProgressCallback | None = None) -> Scene:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cfusion.datasets.check import Correction
+from cfusion.datasets.check.remap import Remap
 from cfusion.errors import CFusionError, FileError
 from cfusion.io.json_object import JsonObject
 from cfusion.scene.job import FOLDER, MARK, read_corrected
@@ -20,7 +21,8 @@ def scene_of(output: Path) -> tuple[Any, str, str]:
         raise FileError(f"{output / FOLDER / MARK} does not name the scene's data; run `cfusion scene` again")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     try:
-        correction, scales = Correction(**mark.get("correction", {})), tuple(map(float, mark.get("scales", ())))
+        correction = Correction(**mark.get("correction", {}))
+        scales = tuple(Remap(**each) for each in mark.get("scales", ()))
     except (TypeError, ValueError):
         raise FileError(f"{output / FOLDER / MARK} is damaged; run `cfusion scene` again") from None
     return read_corrected(data, format, given, correction, scales), data, str(mark.get("method", "auto"))

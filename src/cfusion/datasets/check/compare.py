@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.datasets.check.affine import FEW_TURNS, TURNS
+from cfusion.datasets.check.axes import EVERY_AXES, OPENCV, OPENGL, ROS, described
+from cfusion.datasets.check.factor import EVERY, NEEDED_OVERLAP, best_factor, cost_of
 from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, Samples
-from cfusion.datasets.check.scales import Scales, view_scales
+from cfusion.datasets.check.scales import Scales, view_scales, view_shifts
 from cfusion.errors import InputError
 from cfusion.geometry import View
 
@@ -30,11 +33,11 @@ FACTORS = {  # ratio of depths after a mistaken scale, and the mistake
 }
 CONFUSIONS = (
     Hypothesis("poses inverted (world-to-camera for camera-to-world)", inverse=True),
-    Hypothesis("OpenGL axes (camera looks along -z)", opengl=True),
-    Hypothesis("poses inverted and OpenGL axes", inverse=True, opengl=True),
+    Hypothesis("OpenGL axes (camera looks along -z)", axes=OPENGL),
+    Hypothesis("poses inverted and OpenGL axes", inverse=True, axes=OPENGL),
     Hypothesis("rotations inverted, positions not (R of world-to-camera beside camera centres)", rotations=True),
     Hypothesis("positions inverted, rotations not (t of world-to-camera beside R of camera-to-world)", positions=True),
-    Hypothesis("rows from the bottom up", flipped=True),
+    Hypothesis("rows from the bottom up (or poses of a left-handed world with y up, as Unity's)", flipped=True),
     Hypothesis("columns from right to left", mirrored=True),
     Hypothesis("images turned by 180 degrees", flipped=True, mirrored=True),
     Hypothesis("length of the ray instead of z", meaning=Meaning.ray),
@@ -46,6 +49,12 @@ CONFUSIONS = (
     Hypothesis("K of an image half as large: all of it doubled", enlarged=2.0),
     Hypothesis("K of an image twice as large: all of it halved", enlarged=0.5),
 )
+ORDERS = (
+    Hypothesis("every view has the pose of the view before it: give it the next one's", order=1),
+    Hypothesis("every view has the pose of the view after it: give it the one before", order=2),
+    Hypothesis("poses sorted as text (0, 1, 10, 11, 2): sort them by number", order=4),
+    Hypothesis("depth maps sorted as text (0, 1, 10, 11, 2): sort them by number", order=3),
+)
 TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
 TURNED = 5.0  # pixels of turning below which errors of poses decide how rotations are meant
 SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
@@ -53,13 +62,9 @@ BY_CHANCE = 0.1  # relative residual above which views without overlap as stated
 MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # thresholds of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual caused by rounding
-NEEDED_OVERLAP = 0.05  # of the largest overlap, for a hypothesis to be judged
 CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
 MATERIAL = 0.7  # residual over that of the stated convention: inexact poses explain less, noise and other errors remain
-GRID = np.geomspace(1e-8, 1e8, 79)  # factors tried
-ROUNDS = 9  # of bisection between them
-EVERY = 4  # of the samples: one of so many suffices to find a factor
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
 OFF_CENTRE = 0.2  # relative distance of principal points from the middle, beyond which K may be of another image
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
@@ -108,9 +113,10 @@ class Check:
         """Whether no views overlap as stated, and no other convention fits better than chance."""
         best = self.best
         meeting = best.residual < BY_CHANCE and best.overlap >= MEETING * self.known
-        if best.hypothesis.factor > 1:  # far away, views without parallax meet wherever they are
+        # far away, views without parallax meet wherever they are; and of all axes some make views meet
+        if best.hypothesis.factor > 1 or best.hypothesis.axes not in (OPENCV, OPENGL):
             meeting = meeting and best.residual < SURE * self.chance
-        return not self.stated.overlap > 0 and not meeting
+        return not self.stated.overlap > 0 and not meeting and not (self.scales is not None and self.scales.shifts)
 
     @property
     def is_clear(self) -> bool:
@@ -120,7 +126,9 @@ class Check:
 
     @property
     def is_sure(self) -> bool:
-        """Whether another convention fits so much better that the stated one must be wrong."""
+        """Whether another convention, or other scales, fit so much better that the stated one must be wrong."""
+        if self.scales is not None:
+            return self.scales.large and self.scales.after < SURE * self.scales.before and not self.too_close
         better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
         return self.is_clear and better and not self.by_chance
 
@@ -147,6 +155,8 @@ class Check:
             )
         if self.by_chance:
             return "No two of the views see the same surface, as stated or under any usual confusion."
+        if self.scales is not None and self.scales.shifts:
+            return f"The data do not fit as stated ({here}): {self.scales.sentence}."
         if self.fits_as_stated and self.scales is not None:
             return f"The data fit as stated ({here}), but {self.scales.sentence}."
         if self.fits_as_stated:
@@ -162,14 +172,14 @@ class Check:
 
 
 def check(views: Sequence[View], samples: int = SAMPLES) -> Check:
-    """Compare all hypotheses on some pairs of views; takes a second or two for 60 frames of 640 x 480."""
-    return _compared(Samples(views, samples))
+    """Compare all hypotheses on some pairs of views; takes a few seconds for 60 frames of 640 x 480."""
+    return _compared(Samples(views, samples), TURNS)
 
 
 def quick_check(views: Sequence[View]) -> Check | None:
     """The same on a few views and pixels; None if nothing can be compared."""
     try:
-        return _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES))
+        return _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES), FEW_TURNS)
     except InputError:  # one view, or not perspective
         return None
 
@@ -180,7 +190,7 @@ def warning(views: Sequence[View]) -> str | None:
     return None if found is None else found.caution
 
 
-def _compared(samples: Samples) -> Check:
+def _compared(samples: Samples, turns: int) -> Check:
     searched = [_best_factor(samples, meaning) for meaning in (Meaning.z, Meaning.disparity)]
     scaled = [
         replace(STATED, name=_factor_name(factor), factor=factor)
@@ -189,7 +199,9 @@ def _compared(samples: Samples) -> Check:
     ]
     unnamed = [each for each in searched if each.meaning is not Meaning.z or _is_new(each.factor, scaled)]
     confusions = [each for each in CONFUSIONS if not each.rotations or samples.turn() >= TURNED]
-    hypotheses = (STATED, *confusions, *_of_another_image(samples), *scaled, *unnamed)
+    resized = _of_another_image(samples)
+    ordered = [each for each in ORDERS if samples.has_order(each.order)]
+    hypotheses = (STATED, *confusions, *ordered, *resized, *scaled, *unnamed, *_together(samples, resized))
     residuals = [samples.residuals(each) for each in hypotheses]
     enough = NEEDED_OVERLAP * max(each.overlap for each in residuals)
     judged = [each.overlap > enough for each in residuals]
@@ -203,13 +215,69 @@ def _compared(samples: Samples) -> Check:
     parallax = samples.parallax(STATED)
     if max(parallax, samples.parallax(hypotheses[best]), samples.turn()) < TOO_CLOSE:
         best = 0
-    scales = view_scales(samples)
-    if scales is not None and scales.after < fits[best].residual:
-        best = 0
-    scales = scales if best == 0 else None
+    scales = _scales(samples, fits[0], fits[best], turns)
     return Check(
-        fits, fits[best], max(parallax, scales.parallax if scales else 0.0), scales, samples.known, samples.chance
+        fits,
+        fits[0 if scales else best],
+        max(parallax, scales.parallax if scales else 0.0),
+        scales,
+        samples.known,
+        samples.chance,
     )
+
+
+def _scales(samples: Samples, stated: Fit, best: Fit, turns: int) -> Scales | None:
+    """Scales, or scales and shifts, that the views need, if these explain them better than any other hypothesis."""
+    scales = view_scales(samples)
+    explained = scales is not None and scales.after < best.residual and scales.overlap > SURE * best.overlap
+    if best.hypothesis != STATED and not explained:
+        scales = None
+    likely = best.hypothesis.meaning is Meaning.disparity or not stated.residual < BY_CHANCE
+    posed = best.hypothesis != replace(
+        STATED, name=best.hypothesis.name, factor=best.hypothesis.factor, meaning=best.hypothesis.meaning
+    )
+    known = posed and best.votes >= CLEAR and best.residual < SURE * stated.residual
+    rival = replace(best, residual=SURE * best.residual) if known else best  # shifts can imitate a mistake, not undo it
+    shifted = view_shifts(samples, scales, rival, turns, values=likely)
+    return scales if shifted is None else shifted
+
+
+def _together(samples: Samples, resized: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Several mistakes at once: the axes and direction of the poses, under which K is that of another image or not,
+    then the factor that fits best with these; empty if they are those of one mistake that is compared anyway."""
+    tried = [
+        replace(under, name="", inverse=inverse, axes=axes)
+        for under in (STATED, *resized)
+        for inverse in (False, True)
+        for axes in EVERY_AXES
+    ]
+    every = max(EVERY, samples.depth.size // FEW_SAMPLES)
+    posed = min(tried, key=lambda each: cost_of(samples, each, every))
+    factor = best_factor(samples, Meaning.z, posed)
+    known = _known(factor)
+    if known is not None:
+        factor = known if factor > 1 else 1 / known
+    scaled = replace(posed, factor=factor)
+    found = [posed] if abs(np.log(factor)) < NAMED else [posed, scaled]
+    return [replace(each, name=_names(each, resized)) for each in found if not _is_compared(each)]
+
+
+def _is_compared(hypothesis: Hypothesis) -> bool:
+    """Whether a combination is one mistake only, or one of those that have a name of their own."""
+    changes = (hypothesis.inverse or hypothesis.axes != OPENCV, hypothesis.resized, hypothesis.factor != 1)
+    return sum(changes) < 2 and hypothesis.axes in (OPENCV, OPENGL)
+
+
+def _names(hypothesis: Hypothesis, resized: Sequence[Hypothesis]) -> str:
+    """The names of the mistakes that a hypothesis combines."""
+    names = ["poses inverted"] if hypothesis.inverse else []
+    if hypothesis.axes == OPENGL:
+        names.append("OpenGL axes")
+    elif hypothesis.axes != OPENCV:
+        of_ros = ", as of ROS and robots" if hypothesis.axes == ROS else ""
+        names.append(f"camera axes {described(hypothesis.axes)}{of_ros}")
+    names += [each.name for each in resized if hypothesis.resized]
+    return "; ".join(names + ([_factor_name(hypothesis.factor)] if hypothesis.factor != 1 else []))
 
 
 def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:
@@ -250,25 +318,8 @@ def _votes(
 
 
 def _best_factor(samples: Samples, meaning: Meaning) -> Hypothesis:
-    """The factor with the smallest residuals: found on a grid, then refined between the best and its neighbours."""
-    unit = 1.0 if meaning is Meaning.z else samples.typical * max(samples.motion, 1e-3 * samples.typical)
-    factors = list(unit * GRID)
-
-    def cost(factor: float) -> tuple[bool, float]:
-        found = samples.residuals(Hypothesis("", factor=factor, meaning=meaning), EVERY)
-        return found.overlap < NEEDED_OVERLAP, found.cost
-
-    costs = [cost(factor) for factor in factors]
-    best = min(range(len(factors)), key=lambda index: costs[index])
-    low, high = factors[max(best - 1, 0)], factors[min(best + 1, len(factors) - 1)]
-    for _ in range(ROUNDS):
-        between = list(np.geomspace(low, high, 5))
-        tried = [cost(factor) for factor in between]
-        place = min(range(len(between)), key=lambda index: tried[index])
-        low, high = between[max(place - 1, 0)], between[min(place + 1, len(between) - 1)]
-        factors.append(between[place])
-        costs.append(tried[place])
-    factor = float(factors[min(range(len(factors)), key=lambda index: costs[index])])
+    """The factor with the smallest residuals, by the name of the mistake that explains it."""
+    factor = best_factor(samples, meaning)
     if meaning is Meaning.z:
         known = _known(factor)
         exact = factor if known is None else known if factor > 1 else 1 / known

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cfusion.datasets.check.reprojection import OPENGL, Hypothesis, Meaning
+from cfusion.datasets.check.axes import OPENCV, name_of, turn_of
+from cfusion.datasets.check.reprojection import Hypothesis, Meaning
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
@@ -19,7 +20,7 @@ class Correction:
     """Changes to views that were stored under another convention; the default changes nothing."""
 
     invert_poses: bool = False  # they are world-to-camera
-    opengl: bool = False  # cameras look along -z
+    axes: str = OPENCV  # of the cameras: opencv, opengl (look along -z), ros, or those right, down and forward
     depth_scale: float = 1.0  # factor on depths
     ray_depth: bool = False  # depths are lengths of rays
     shift_centre: float = 0.0  # pixels to add to cx and cy
@@ -27,6 +28,7 @@ class Correction:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.depth_scale) and self.depth_scale > 0):
             raise InputError(f"--depth-scale is {self.depth_scale}; give a positive factor, such as 0.001")
+        object.__setattr__(self, "axes", name_of(turn_of(self.axes)))
         if not np.isfinite(self.shift_centre):
             raise InputError(f"--shift-centre is {self.shift_centre}; give pixels, such as -0.5")
 
@@ -36,7 +38,7 @@ class Correction:
         correctable = Hypothesis(
             hypothesis.name,
             hypothesis.inverse,
-            hypothesis.opengl,
+            hypothesis.axes,
             hypothesis.factor,
             hypothesis.meaning,
             hypothesis.shift,
@@ -44,7 +46,7 @@ class Correction:
         if hypothesis != correctable or hypothesis.meaning is Meaning.disparity:
             return None
         ray = hypothesis.meaning is Meaning.ray
-        return cls(hypothesis.inverse, hypothesis.opengl, hypothesis.factor, ray, hypothesis.shift)
+        return cls(hypothesis.inverse, hypothesis.axes, hypothesis.factor, ray, hypothesis.shift)
 
     def then(self, further: "Correction") -> "Correction | None":
         """Both, one after the other, as one (up to a turn of the world); None if there is none."""
@@ -52,7 +54,7 @@ class Correction:
             return None
         return Correction(
             self.invert_poses != further.invert_poses,
-            further.opengl if further.invert_poses else self.opengl != further.opengl,
+            further.axes if further.invert_poses else name_of(turn_of(self.axes) @ turn_of(further.axes)),
             _near_one(self.depth_scale * further.depth_scale),
             self.ray_depth or further.ray_depth,
             self.shift_centre + further.shift_centre,
@@ -63,7 +65,7 @@ class Correction:
         """The options of the command line for it."""
         named = (
             (self.invert_poses, "--invert-poses"),
-            (self.opengl, "--axes opengl"),
+            (self.axes != OPENCV, f"--axes{'=' if self.axes.startswith('-') else ' '}{self.axes}"),
             (self.depth_scale != 1, f"--depth-scale {self.depth_scale:.6g}"),
             (self.ray_depth, "--ray-depth"),
             (self.shift_centre != 0, f"--shift-centre {self.shift_centre:g}"),
@@ -91,7 +93,7 @@ class Correction:
             camera = replace(camera, cx=camera.cx + self.shift_centre, cy=camera.cy + self.shift_centre)
         if self.ray_depth and isinstance(camera, Pinhole):
             depth = (depth * camera.rays()[..., 2]).astype(np.float32)
-        pose = Pose(rotation @ OPENGL if self.opengl else rotation, translation)
+        pose = Pose(rotation if self.axes == OPENCV else rotation @ turn_of(self.axes), translation)
         return replace(view, depth=depth, camera=camera, pose=pose)
 
 

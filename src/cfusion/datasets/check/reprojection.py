@@ -1,6 +1,6 @@
 """Samples of views, projected into neighbouring views under a hypothesis about the convention."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Coordinates, Matrix
+from cfusion.datasets.check.axes import OPENCV, turn_of
+from cfusion.datasets.dataset import Dataset
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, View
 from cfusion.io.arguments import views_of
 
-OPENGL = np.diag([1.0, -1.0, -1.0])
 SMOOTH = 0.02  # relative spread of four inverse depths up to which they are one surface
 OFFSETS = (0, 2, 8, 30)  # distances in frames between the views that are compared
 GROUPS = 4  # places in a sequence where views are compared
@@ -36,7 +37,7 @@ class Hypothesis:
 
     name: str
     inverse: bool = False  # poses are world-to-camera
-    opengl: bool = False  # cameras look along -z with y up
+    axes: str = OPENCV  # of the cameras
     factor: float = 1.0  # factor on depths
     meaning: Meaning = Meaning.z
     shift: float = 0.0  # pixels to add to the principal point
@@ -48,6 +49,7 @@ class Hypothesis:
     flipped: bool = False  # rows run from the bottom up
     mirrored: bool = False  # columns run from right to left
     resized: bool = False  # K belongs to an image of another size, whose middle is the principal point
+    order: int = 0  # which poses the views have: those given, or another of `orders`
 
 
 STATED = Hypothesis("as stated")
@@ -78,6 +80,17 @@ class Residuals:
         return float(np.sqrt(hit).mean()) if hit.size else float("inf")
 
 
+def orders(count: int) -> tuple[Indices, ...]:
+    """For each view the one whose pose it has: its own; the next; the one before; and if numbers were sorted as text.
+
+    -1 where there is none.
+    """
+    own = np.arange(count)
+    as_text = np.array(sorted(range(count), key=str), np.int64)
+    later, earlier = np.where(own < count - 1, own + 1, -1), own - 1
+    return own, later, earlier, as_text, np.argsort(as_text)
+
+
 class Samples:
     """M pixels of some views, each with another view to project it into, in flat arrays."""
 
@@ -93,6 +106,9 @@ class Samples:
             raise InputError("the views are not perspective; only perspective views have conventions to check")
         self.rotations: Matrix = np.array([view.pose.rotation for view in loaded])
         self.translations: Matrix = np.array([view.pose.translation for view in loaded])
+        held = views.views if isinstance(views, Dataset) else views
+        others = orders(len(views))[1:] if isinstance(held, list | tuple) else ()  # else every pose costs a file
+        self.others = [_poses(views, order[numbers]) for order in others]
         self.intrinsics: Matrix = np.array([_intrinsics(view) for view in loaded])
         self.heights, self.widths = (np.array([view.shape[axis] for view in loaded]) for axis in (0, 1))
         sizes = self.heights * self.widths
@@ -102,12 +118,17 @@ class Samples:
         self.sources, self.targets = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
         self._draw(count, np.random.default_rng(seed))
         self._kept: dict[Hypothesis, tuple[Coordinates, Coordinates]] = {}
+        self.trial: Callable[[Coordinates, Indices], Coordinates] | None = None  # changes depths of views on lookup
         self.known = float(np.isfinite(self.depths).mean())
         between = np.diff(np.log(np.random.default_rng(seed).permutation(self.depth)))
         self.chance = float(np.expm1(np.median(np.abs(between)))) if between.size else float("inf")
         self.typical = float(np.median(self.depth)) if self.depth.size else 1.0
         spread = np.linalg.norm(self.translations - self.translations.mean(axis=0), axis=1)
         self.motion = float(spread.max())
+
+    def has_order(self, order: int) -> bool:
+        """Whether the poses of another order are known, and differ from those given."""
+        return bool(self.others) and not np.array_equal(self.others[order - 1][1], self.translations)
 
     def forget(self) -> None:
         """Drop cached projections after a change of the depths."""
@@ -203,7 +224,14 @@ class Samples:
 
     def _target_from_source(self, hypothesis: Hypothesis) -> tuple[Matrix, Matrix]:
         """Rotations (P, 3, 3) and translations (P, 3), one per pair."""
-        rotation, translation = self.rotations, self.translations
+        rotation, translation = (
+            self.others[hypothesis.order - 1]
+            if hypothesis.order
+            else (
+                self.rotations,
+                self.translations,
+            )
+        )
         if hypothesis.inverse:
             translation = -np.einsum("kji,kj->ki", rotation, translation)
             rotation = rotation.swapaxes(1, 2)
@@ -211,8 +239,8 @@ class Samples:
             translation = -np.einsum("kij,kj->ki", rotation, translation)
         if hypothesis.rotations:
             rotation = rotation.swapaxes(1, 2)
-        if hypothesis.opengl:
-            rotation = rotation @ OPENGL
+        if hypothesis.axes != OPENCV:
+            rotation = rotation @ turn_of(hypothesis.axes)
         to = rotation[self.targets].swapaxes(1, 2)
         between = translation[self.sources] - translation[self.targets]
         return to @ rotation[self.sources], np.einsum("pij,pj->pi", to, between)
@@ -227,6 +255,7 @@ class Samples:
 
         def corner(line: Indices, row: Indices, column: Indices) -> Coordinates:
             held = self.depths[line + column].astype(np.float64)
+            held = held if self.trial is None else self.trial(held, view)
             return np.asarray(1 / self._z(held, view, column, row, h))
 
         first, second = corner(upper, top, left), corner(upper, top, right)
@@ -251,6 +280,17 @@ def _groups(count: int, frames: int) -> list[list[int]]:
         return [sorted({first + int(offset) for offset in np.linspace(0, span - 1, frames)})]
     starts = np.linspace(0, count - 1 - OFFSETS[-1], GROUPS) if count > OFFSETS[-1] + GROUPS else [0.0]
     return [sorted({min(count - 1, int(start) + offset) for offset in OFFSETS}) for start in starts]
+
+
+def _poses(views: Sequence[View], numbers: Indices) -> tuple[Matrix, Matrix]:
+    """Rotations and translations of views; NaN for -1."""
+    rotations = np.full((len(numbers), 3, 3), np.nan)
+    translations = np.full((len(numbers), 3), np.nan)
+    for index, number in enumerate(numbers):
+        if number >= 0:
+            pose = views[int(number)].pose
+            rotations[index], translations[index] = pose.rotation, pose.translation
+    return rotations, translations
 
 
 def _intrinsics(view: View) -> tuple[float, float, float, float]:

@@ -1,46 +1,82 @@
 """Scale factors per view, from ratios of depth between views that disagree about scale (as networks' views do).
 
 Ratios leave one common factor open. The poses decide it: the scale of a view is kept if it fits them clearly better
-than the geometric mean of all scales, as that of the views in metres does if others are in millimetres.
+than the geometric mean of all scales, as that of the views in metres does if others are in millimetres. Views that
+no scale brings together may need a shift as well (`affine`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.datasets.check.affine import FEW_TURNS, TURNS, Affine, beginnings, difference, fitted, spread_of
+from cfusion.datasets.check.remap import DEPTH, FORMULAS, Remap, range_of
 from cfusion.datasets.check.reprojection import STATED, Samples
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import View
 from cfusion.io.arguments import views_of
 
-LEAST = 0.01  # relative difference below which factors are ignored
+LEAST = 0.01  # relative difference below which factors, and what shifts change, are ignored
+LARGE = 0.1  # relative difference from which fusion must not go on
+HALF = 0.5  # residual with shifts over that without: shifts are needed
+PARTLY = 0.82  # the same where shifts bend the maps much: errors of right maps leave 0.88 to 1
+MUCH = 0.05
+APART = 1.0  # pixels of parallax: without, views meet wherever they are
+AT_ALL = 0.9  # of the residual alone: a common factor lessens the differences, too
+EXACT = 5e-4  # relative residual that leaves nothing to explain
+MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
 BETTER = 0.7  # residual after over before, of all views or of the worst one: a smaller gain would fit noise
 FEWEST = 30  # samples of a view whose residual counts on its own
-TURNS = 4  # iterations: the ratios change a little when the factors are applied
+ITERATIONS = 4  # the ratios change a little when the factors are applied
 MOST_VIEWS = 60  # compared in all pairs
 SAMPLES = 60_000
+PROBED, FITTED = 3_000, 12_000  # samples that tell whether shifts are worth a search with more, and these
+
+
+class Fitted(Protocol):
+    """How well another hypothesis fits."""
+
+    @property
+    def residual(self) -> float: ...
+    @property
+    def overlap(self) -> float: ...
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Factors on the depths of each view that make all agree, and the residuals before and after."""
+    """Factors on the depths of each view that make all agree, or factors and shifts; residuals before and after."""
 
     views: tuple[int, ...]  # indices of the compared views
-    factors: tuple[float, ...]  # their product is 1, or that of a view whose scale the poses confirm
+    factors: tuple[float, ...]  # product 1, or that of a view whose scale the poses confirm; or a of `variable`
     before: float  # median relative difference of depth
     after: float
     parallax: float = 0.0  # pixels, with these factors
+    shifts: tuple[float, ...] = ()  # b of `variable`; empty: no shift is needed
+    variable: str = DEPTH
+    overlap: float = 1.0  # share of samples that hit a known depth
+    large: bool = False  # the views are so far apart that what is fused of them is wrong
+
+    @property
+    def remaps(self) -> tuple[Remap, ...]:
+        """What makes the depths of each view of its values."""
+        shifts = self.shifts or (0.0,) * len(self.factors)
+        return tuple(Remap(a, b, self.variable) for a, b in zip(self.factors, shifts, strict=True))
 
     @property
     def sentence(self) -> str:
         """The result in one sentence."""
-        low, high = min(self.factors), max(self.factors)
+        left = f"with these the residual is {100 * self.after:.2g} % (pass --align-scales)"
+        if self.shifts:
+            return (
+                "the views are known up to a scale and a shift, as relative maps of depth networks are: "
+                f"{FORMULAS[self.variable]} with a = {range_of(self.factors)}, b = {range_of(self.shifts)}; {left}"
+            )
         return (
-            f"the views disagree about scale by factors from {low:.4g} to {high:.4g}; with these the residual is "
-            f"{100 * self.after:.2g} % (pass --align-scales)"
+            f"the views disagree about scale by factors from {min(self.factors):.4g} to {max(self.factors):.4g}; {left}"
         )
 
 
@@ -51,11 +87,11 @@ def view_scales(samples: Samples) -> Scales | None:
     kept = samples.depths, samples.depth
     before, worst_before = _of_all_and_worst(samples)
     try:
-        for _ in range(TURNS):
+        for _ in range(ITERATIONS):
             logs += _step(samples, count)
             logs = _with_common_factor(samples, kept, logs)
         after, worst_after = _of_all_and_worst(samples)
-        parallax = samples.parallax(STATED)
+        parallax, overlap = samples.parallax(STATED), samples.residuals(STATED).overlap
     finally:
         samples.depths, samples.depth = kept
         samples.forget()
@@ -63,25 +99,106 @@ def view_scales(samples: Samples) -> Scales | None:
     gains = after < BETTER * before or worst_after < BETTER * worst_before
     if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not gains:
         return None
-    return Scales(tuple(samples.numbers), tuple(float(each) for each in factors), before, after, parallax)
+    apart = bool(np.abs(logs - np.median(logs)).max() > LARGE)
+    factor = tuple(float(each) for each in factors)
+    return Scales(tuple(samples.numbers), factor, before, after, parallax, overlap=overlap, large=apart)
+
+
+def view_shifts(
+    samples: Samples, scales: Scales | None, rival: Fitted | None, turns: int = TURNS, *, values: bool
+) -> Scales | None:
+    """Factors and shifts, if the views need shifts: they halve the residual of `scales` and of a rival; else None.
+
+    `values`: whether the values themselves may be inverse depths.
+    """
+    stated = samples.residuals(STATED)
+    least = stated.median if scales is None else scales.after
+    overlap = MEETING * samples.known
+    if rival is not None:
+        least, overlap = min(least, rival.residual), max(overlap, HALF * rival.overlap)
+    if not least > EXACT:
+        return None
+    factors = (1.0,) * len(samples.starts) if scales is None else scales.factors
+    probed = max(1, samples.depth.size // PROBED)
+    starts = beginnings(samples, factors, probed, values=values)
+    sharp = least / spread_of(samples)
+
+    def explained(begin: tuple[Remap, ...], turns: int, every: int) -> Affine | None:
+        found = fitted(samples, begin, turns, every)
+        if found is None or not (found.overlap > overlap and found.parallax > APART):
+            return None
+        left = max(found.residual / least, found.residual / found.spread / sharp)
+        differing = found.difference / difference(samples, start, every)
+        return found if _needs_shifts(left, differing, _bent(samples, found)) else None
+
+    fits = []
+    for start in starts:
+        found = explained(start, FEW_TURNS, probed)
+        if found is not None and turns > FEW_TURNS:
+            found = explained(found.remaps, turns, max(1, samples.depth.size // FITTED)) or found
+        if found is not None:
+            fits.append(found)
+    if not fits:
+        return None
+    best = min(fits, key=lambda each: each.residual)
+    return Scales(
+        tuple(samples.numbers),
+        tuple(each.factor for each in best.remaps),
+        stated.median,
+        best.residual,
+        best.parallax,
+        tuple(each.shift for each in best.remaps),
+        best.remaps[0].variable,
+        best.overlap,
+        large=_bent(samples, best) > LARGE or not stated.median < LARGE,
+    )
+
+
+def _needs_shifts(residual: float, difference: float, bent: float) -> bool:
+    """Whether shifts are needed, by what they leave of the residual and of the differences, and by how much they bend.
+
+    Errors of the maps themselves hide what shifts explain; maps that are bent much need not agree twice as well.
+    """
+    clearly = max(residual, difference) < HALF and bent > LEAST
+    return clearly or (residual < AT_ALL and np.sqrt(residual * difference) < PARTLY and bent > MUCH)
+
+
+def _bent(samples: Samples, found: Affine) -> float:
+    """How much the depths of a view change against one another, relative; 0 if all of them are only scaled."""
+    amounts = [0.0]
+    for view, remap in enumerate(found.remaps):
+        values = samples.depth[samples.source == view]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.log(remap(values.astype(np.float32)) / values)
+        if np.isfinite(change).sum() >= FEWEST:
+            low, high = np.nanpercentile(change, [10, 90])
+            amounts.append(float(high - low))
+    return max(amounts)
+
+
+def alignment(samples: Samples) -> Scales | None:
+    """What brings the views to one scale: factors, or factors and shifts; None if that does not help."""
+    scales = view_scales(samples)
+    needed = view_shifts(samples, scales, None, values=True)
+    return scales if needed is None else needed
 
 
 def align_scales(views: Sequence[View]) -> list[View]:
-    """The views with depths brought to one scale; unchanged if that does not help."""
+    """The views with depths brought to one scale, and shifted if they need it; unchanged if that does not help."""
     views = views_of(views, "align_scales")
-    return [_times(view, factor) for view, factor in zip(views, scale_factors(views), strict=True)]
+    return [remap.view(view) for view, remap in zip(views, scale_remaps(views), strict=True)]
 
 
-def scale_factors(views: Sequence[View]) -> tuple[float, ...]:
-    """The factor on the depths of each view that brings all to one scale; 1 for all if that does not help."""
+def scale_remaps(views: Sequence[View]) -> tuple[Remap, ...]:
+    """What brings the depths of each view to one scale; nothing changes if that does not help."""
     require_few(len(views))
-    found = view_scales(Samples(views, SAMPLES, frames=max(len(views), 2)))
-    return (1.0,) * len(views) if found is None else found.factors
+    found = alignment(Samples(views, SAMPLES, frames=max(len(views), 2)))
+    return (Remap(),) * len(views) if found is None else found.remaps
 
 
-def rescaled(views: Dataset, factors: Sequence[float]) -> Dataset:
-    """The same views, their depths times a factor of each view when they are read."""
-    lazy = LazyViews.reading(lambda number: _times(views[number], factors[number]), len(views))
+def remapped(views: Dataset, remaps: Sequence[Remap]) -> Dataset:
+    """The same views, their depths changed by the map of each view when they are read."""
+    lazy = LazyViews.reading(lambda number: remaps[number].view(views[number]), len(views))
     return replace(views, views=lazy, sentence="; ".join(filter(None, (views.sentence, "scales aligned"))))
 
 
@@ -89,10 +206,6 @@ def require_few(count: int) -> None:
     """Refuse more views than can be compared in all pairs."""
     if count > MOST_VIEWS:
         raise InputError(f"{count} views are too many to align; give at most {MOST_VIEWS}")
-
-
-def _times(view: View, factor: float) -> View:
-    return view if factor == 1 else replace(view, depth=view.depth * np.float32(factor))
 
 
 def _step(samples: Samples, count: int) -> NDArray[np.float64]:

@@ -58,7 +58,12 @@ def recognises(path: Path) -> bool:
 
 
 def lacks(path: Path) -> str | None:
-    """What is missing beside a sparse model."""
+    """What is missing beside a sparse model, or beside depth maps."""
+    if (path / "stereo" / "depth_maps").is_dir():
+        return (
+            "is a COLMAP workspace without a model; copy the one that `colmap image_undistorter` wrote to its sparse/: "
+            "cameras and images, .bin or .txt"
+        )
     folder = next((each for each in (path, path / "0") if has_model(each)), model_folder(path))
     if folder is None:
         return None
@@ -81,6 +86,12 @@ def read(path: Path, options: Options | None = None) -> Dataset:
         file = path_inside(maps, f"{image.name}.{chosen.maps}.bin", f"{folder}: an image")
         if file.is_file():
             found.append((file, image))
+    if not found:
+        other = next(kind for kind in KINDS if kind != chosen.maps)
+        if any((maps / f"{image.name}.{other}.bin").is_file() for image in model.images):
+            raise FileError(
+                f"{maps} holds {other} maps only; pass --option maps={other}, or make the {chosen.maps} ones"
+            )
     require_some(len(found), maps, f"*.{chosen.maps}.bin of an image in the model")
     order = {file: place for place, file in enumerate(numbered([file for file, _ in found]))}
     found.sort(key=lambda each: order[each[0]])
