@@ -222,7 +222,8 @@ def cases(i: Inputs) -> list[Case]:
         (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
-        (occlusion._denied, (i.mask(), i.positive(VIEWS), 2, 1.5), {}),
+        (occlusion._support, (i.positive(VIEWS), 2), {}),
+        (occlusion._denied, (i.mask(), i.positive(), 1.5), {}),
         (
             occlusion._without,
             (i.stack(), i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), (np.arange(VIEWS) != 1)[:, None, None]),

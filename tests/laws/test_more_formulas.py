@@ -109,8 +109,9 @@ class TestLeftOut:
     def test_denied_by_enough_of_the_others(self) -> None:
         weights = np.array([[[5.0, 5.0]], [[1.0, 1.0]], [[1.0, 0.5]]], np.float32)
         wrong = np.array([[True, True]])
-        assert occlusion._denied(wrong, weights, 0, 2.0).tolist() == [[True, False]]
-        assert not occlusion._denied(~wrong, weights, 0, 2.0).any()
+        support = occlusion._support(weights, 0)
+        assert occlusion._denied(wrong, support, 2.0).tolist() == [[True, False]]
+        assert not occlusion._denied(~wrong, support, 2.0).any()
 
     def test_further_than_so_many_units(self) -> None:
         surface, unit = np.full((1, 3), 2.0, np.float32), np.array([[1.0, 1.0, 2.0]], np.float32)

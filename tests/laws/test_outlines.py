@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
-from cfusion.auto import occlusion
+from cfusion.auto import outlines
 from cfusion.auto.belief import _unless_outlined
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.occlusion import observe
-from cfusion.auto.outlines import are_exact, measured_alike, of_reference, put_in_place
+from cfusion.auto.outlines import Tally, measured_alike, of_reference, put_in_place, tallied
 from cfusion.auto.settings import Settings
 from cfusion.solvers import PDHG
 from cfusion.source import Posed
@@ -129,7 +129,7 @@ def test_half_of_the_others_deny_an_outline_three_at_most(views: int, support: i
     weights[: support + 1] = 1.0  # the reference is the first
     relief = np.where(np.arange(40) // 4 % 2 == 0, 1.0, 0.0).astype(np.float32) * np.ones((20, 1), np.float32)
     reliefs = (relief,) * 5
-    assert are_exact(nothing, wrong, weights, 0, reliefs, np.float32(0.01)) is found
+    assert tallied(nothing, wrong, weights, 0, reliefs, np.float32(0.01)).exact is found
 
 
 def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
@@ -137,13 +137,13 @@ def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
     relief[:, 20:] = 1.0
     alike, nothing, weights = np.zeros(relief.shape, np.bool_), np.zeros(relief.shape, np.bool_), np.ones((3, 20, 40))
     alike[:3, :2] = True
-    assert are_exact(nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01))
-    assert not are_exact(alike, nothing, weights, 0, (relief,) * 5, np.float32(0.01))
+    assert tallied(nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
+    assert not tallied(alike, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
 
 
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the law above can fail."""
-    monkeypatch.setattr(occlusion, "are_exact", lambda *_: False)
+    monkeypatch.setattr(outlines, "DENIED", -1.0)
     off = np.abs(fuse(views_of(noisy(0)), min_confidence=0.0).depth - TRUTH)
     assert (off > 1).sum() > 20
 
@@ -155,6 +155,28 @@ def test_jagged_outlines_are_not_exact(count: int) -> None:
     assert exact(views_of(maps)[first : first + count])
     maps[MIDDLE] = jagged(maps[MIDDLE], 0)
     assert exact(views_of(maps)[first : first + count]) is False
+
+
+def test_jagged_outlines_of_the_reference_give_way_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside an edge other views weigh little: the reference alone had more weight than six that deny it."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+
+    def off() -> int:
+        return int((np.abs(fuse(views_of(maps), min_confidence=0.0).depth - TRUTH) > 1).sum())
+
+    found = off()
+    monkeypatch.setattr(outlines, "JAGGED", np.inf)
+    assert found < 0.6 * off()
+
+
+def test_few_denied_pixels_are_no_jagged_outlines_nor_are_blobs() -> None:
+    """Views that are out of place deny up to 8 % of exact outlines; the outlines of blobs are those of nothing."""
+    assert Tally(9, 100, 0, 100).jagged
+    assert not Tally(8, 100, 0, 100).jagged
+    assert not Tally(9, 100, 2, 100).jagged
+    assert not Tally(9, 99, 0, 100).jagged
+    assert not Tally(9, 100, 0, 100).exact
 
 
 def test_a_reference_that_is_wrong_in_blobs_has_no_exact_outlines() -> None:

@@ -11,7 +11,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import are_exact, measured_alike, of_reference, put_in_place
+from cfusion.auto.outlines import measured_alike, of_reference, put_in_place, tallied
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -100,22 +100,29 @@ def observe(
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
+    support = _support(weights, reference)
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
         reliefs = reliefs_of(surface, unit, backend)
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
-    placed = None
-    if count > 1 and exact > MOST_SHARED and outlines is not False:
+    placed, edges_exact = None, exact
+    if count > 1:
         size = np.float32(max(usual, slope))
         alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
-        outlines = are_exact(alike, wrong, weights, reference, reliefs, size) if outlines is None else outlines
-        if outlines:
+        told = tallied(alike, wrong, weights, reference, reliefs, size)
+        undecided = outlines is None and exact > MOST_SHARED
+        outlines = told.exact if undecided else outlines
+        if outlines and exact > MOST_SHARED:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong = wrong & ~placed
-    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
-    wrong = _denied(wrong, weights, reference, enough * typical)
+        if not told.jagged:  # beside an edge all others may show the other side: they count as little as they weigh
+            support = _support(weights, reference)
+        elif not undecided:
+            edges_exact = 0.0
+    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * edges_exact)
+    wrong = _denied(wrong, support, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     lone = specks(weights, reference, backend)
@@ -164,9 +171,16 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
 
 
 @one_pass
-def _denied(wrong: Mask, weights: Floats, reference: int, enough: float) -> Mask:
-    """Pixels (H, W) where the reference is wrong and the other views have at least the weight `enough`."""
-    out: Mask = wrong & (weights.sum(axis=0) - weights[reference] >= enough)
+def _support(weights: Floats, reference: int) -> Floats:
+    """The weight (H, W) of the other views that support the surface."""
+    out: Floats = weights.sum(axis=0) - weights[reference]
+    return out
+
+
+@one_pass
+def _denied(wrong: Mask, support: Floats, enough: float) -> Mask:
+    """Pixels (H, W) where the reference is wrong and the other views have enough weight."""
+    out: Mask = wrong & (support >= enough)
     return out
 
 
