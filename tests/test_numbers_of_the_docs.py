@@ -78,6 +78,7 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"hardly correlate \(below (\d\.\d+)\)", small_parts.ALIKE),
         (r"and others within (\w+) pixels around\), they are holes", holes.CLOSE),
         (r"fewer than a (\w+) of what is usual around", specks.FEW),
+        (r"- ([\d.]+) log max\(1, z\)", belief.STEP_SIZE),
         (r"1 within (\d) pixels of a depth edge", belief.REACH),
         (r"in noise scales, (\d+) at most", belief.MOST_BENT),
         (r"fewer than (\w+) of its eight neighbours are within", belief.FEWEST_ALIKE),

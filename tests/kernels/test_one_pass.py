@@ -338,6 +338,7 @@ def cases(i: Inputs) -> list[Case]:
         (belief._unlike, (i.positive(), i.positive()), {}),
         (surface.shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
+        (belief._against, (i.mask(), i.mask(), 9 * i.positive(), 0.4 * i.unit()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
         (belief._unless_outlined, (i.map(), 0.4 * i.unit(), i.mask(), i.positive(), i.mask(), i.positive()), {}),
         (surface.where_known, (i.map(), i.doubles()), {}),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
-from cfusion.auto import outlines
+from cfusion.auto import belief, outlines
 from cfusion.auto.belief import _unless_outlined
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.occlusion import observe
@@ -54,10 +54,14 @@ def jagged(depth: np.ndarray, seed: int) -> np.ndarray:
     return np.stack([np.roll(row, move) for row, move in zip(depth, moves, strict=True)])
 
 
-def exact(views: list[View], surface: np.ndarray = TRUTH) -> bool | None:
-    """Whether `auto` takes the outlines of the middle view for exact, given a surface."""
+def outlines_of(views: list[View], surface: np.ndarray = TRUTH) -> outlines.Outlines:
+    """What `auto` finds of the outlines of the middle view, given a surface."""
     source = Posed.of(views, len(views) // 2, NUMPY)
     return observe(source, surface.astype(np.float32), Settings(), NUMPY).outlines
+
+
+def exact(views: list[View], surface: np.ndarray = TRUTH) -> bool | None:
+    return outlines_of(views, surface).exact
 
 
 @pytest.mark.parametrize("count", [3, 7])
@@ -99,7 +103,7 @@ def test_a_reference_that_its_front_end_doubts_decides_nothing() -> None:
         views = views_of(maps)
         views[MIDDLE] = replace(views[MIDDLE], confidence=sure)
         observed = observe(Posed.of(views, MIDDLE, NUMPY), surface, Settings(), NUMPY)
-        assert observed.outlines
+        assert observed.outlines.exact
         assert bool((observed.surface[22:37, 42:44] > 30).any()) == changed
 
 
@@ -155,6 +159,28 @@ def test_jagged_outlines_are_not_exact(count: int) -> None:
     assert exact(views_of(maps)[first : first + count])
     maps[MIDDLE] = jagged(maps[MIDDLE], 0)
     assert exact(views_of(maps)[first : first + count]) is False
+
+
+def test_misplaced_outlines_are_jagged_or_of_errors_that_neighbours_share() -> None:
+    maps, rng = noisy(0), np.random.default_rng(0)
+    assert not outlines_of(views_of(maps)).misplaced
+    alike = [
+        seen_from(STEP * (k - MIDDLE)) + np.kron(rng.normal(0, NOISE, (15, 20)), np.ones((4, 4))) for k in range(7)
+    ]
+    assert outlines_of(views_of(alike)).misplaced
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    assert outlines_of(views_of(maps)).misplaced
+
+
+def test_steps_of_misplaced_outlines_are_less_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `auto` finds them."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    found = fuse(views_of(maps), min_confidence=0.0).confidence
+    monkeypatch.setattr(belief, "STEP_SIZE", 0.0)
+    without = fuse(views_of(maps), min_confidence=0.0).confidence
+    assert (found <= without).all()
+    assert 0.02 < np.mean(found < without) < 0.5
 
 
 def test_jagged_outlines_of_the_reference_give_way_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +256,7 @@ def test_choices_are_judged_with_what_all_views_measured() -> None:
     surface, _ = first_surface(source, Settings(), PDHG(), NUMPY)
     observed = observe(source, surface, Settings(), NUMPY)
     left_out = np.isfinite(observed.judging.depths) & ~np.isfinite(observed.stack.depths)
-    assert observed.outlines
+    assert observed.outlines.exact
     assert left_out.any()
     assert not left_out[MIDDLE].any()
     assert np.sum(np.abs(surface - TRUTH) > 1) > 20

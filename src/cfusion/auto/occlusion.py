@@ -11,7 +11,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import measured_alike, of_reference, put_in_place, tallied
+from cfusion.auto.outlines import UNTOLD, Outlines, measured_alike, of_reference, put_in_place, tallied
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -43,7 +43,7 @@ class Observed:
     growth: DepthNoise
     quiet: bool  # whether noise is below the error of a reading: the edges of the surface are no noise
     edges: bool  # whether edges of the surface may be spared
-    outlines: bool | None  # whether the reference's outlines are exact; None if nobody could tell
+    outlines: Outlines  # of the reference
 
 
 def observe(
@@ -52,7 +52,7 @@ def observe(
     settings: Settings,
     backend: Backend,
     read: Read | None = None,
-    outlines: bool | None = None,
+    outlines: Outlines = UNTOLD,
 ) -> Observed:
     """The observations (K, H, W) of the surface, weighed by the noise model.
 
@@ -62,7 +62,7 @@ def observe(
     if others confirm it and it is no speck.
 
     `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
-    `outlines` says whether the reference's outlines are exact, as found in the first reading.
+    `outlines` are those of the reference as found in the last reading.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
@@ -112,9 +112,10 @@ def observe(
         size = np.float32(max(usual, slope))
         alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
         told = tallied(alike, wrong, weights, reference, reliefs, size)
-        undecided = outlines is None and exact > MOST_SHARED
-        outlines = told.exact if undecided else outlines
-        if outlines and exact > MOST_SHARED:
+        shared = exact <= MOST_SHARED
+        undecided = outlines.exact is None and not shared
+        outlines = Outlines(told.exact if undecided else outlines.exact, told.jagged or shared)
+        if outlines.exact and not shared:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong = wrong & ~placed
         if not told.jagged:  # beside an edge all others may show the other side: they count as little as they weigh

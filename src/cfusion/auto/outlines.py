@@ -42,6 +42,17 @@ def measured_alike(wrong: Mask, own: DepthMap, unit: Floats, scale: np.float32) 
 
 
 @dataclass(frozen=True)
+class Outlines:
+    """What is known of the reference's outlines."""
+
+    exact: bool | None = None  # decided in the first reading that can tell
+    misplaced: bool = False  # jagged, or displaced by errors that neighbouring pixels share, as in the latest reading
+
+
+UNTOLD = Outlines()
+
+
+@dataclass(frozen=True)
 class Tally:
     """Numbers of pixels that the reference measured."""
 
