@@ -14,6 +14,7 @@ from tests.rasters.conftest import CORNER, ground, surveys, write_tif
 from cfusion import fuse_rasters
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.rasters import inspect_raster
 from cfusion.rasters.begin import plan_mosaic
 from cfusion.rasters.options import Options, in_keywords
 
@@ -114,6 +115,29 @@ def test_a_filling_value(first: Path, tmp_path: Path) -> None:
     refused([first, other(tmp_path, values=filled)], "--nodata 0")
     plan = plan_mosaic([first, tmp_path / "other.tif"], Options(nodata=(0.0,)))
     assert np.isnan(plan.rasters[1].read(slice(0, 64), slice(0, 64))).sum() == 400
+
+
+def test_a_filling_value_of_scaled_counts_is_named_as_it_is_stored(first: Path, tmp_path: Path) -> None:
+    counts = np.round((TRUTH - 50) / 0.01).astype(np.int16)
+    counts[10:30, 10:30] = -9999
+    scaled = other(tmp_path, values=counts, nodata=-32768, scales=0.01, offsets=50.0)
+    refused([first, scaled], "--nodata -9999")
+    plan = plan_mosaic([first, scaled], Options(nodata=(-9999.0,)))
+    assert np.isnan(plan.rasters[1].read(slice(0, 64), slice(0, 64))).sum() == 400
+
+
+def test_a_filling_value_beside_the_sample_of_a_large_raster(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_raster, "SIDE", 16)
+    monkeypatch.setattr(inspect_raster, "ACROSS", 1)
+    filled = TRUTH.copy()
+    filled[40, 50] = -32768
+    rasters = [first, other(tmp_path, values=filled)]
+    plan_mosaic(rasters, Options(keep_offsets=True))
+    with pytest.raises(InputError, match=r"other.tif has 0.02% of its pixels at exactly -32768 .* nodata -32768"):
+        fuse_rasters(rasters, tmp_path / "out.tif", keep_offsets=True, backend="numpy")
+    assert not (tmp_path / "out.tif").exists()
 
 
 def test_sea_level_is_no_filling_value(tmp_path: Path) -> None:

@@ -233,6 +233,23 @@ class TestGround:
         else:
             ground.require_no_filling("a.tif", heights)
 
+    @pytest.mark.parametrize(("value", "refused"), [(-9999, True), (-32768, True), (-9998, False), (-9999.5, False)])
+    def test_one_pixel_of_a_usual_fill_value_is_enough(self, value: float, refused: bool) -> None:
+        heights = np.linspace(10, 14, 20_000).reshape(100, 200)
+        heights[3, 5] = value
+        for usual_only in (False, True):
+            if refused:
+                with pytest.raises(InputError, match=f"has 1 of its pixels at exactly {value:g} .* --nodata {value:g}"):
+                    ground.require_no_filling("a.tif", heights, usual_only=usual_only)
+            else:
+                ground.require_no_filling("a.tif", heights, usual_only=usual_only)
+        ground.require_no_filling("deep.tif", np.linspace(-10_010, -9_990, 21).repeat(20))
+
+    def test_of_a_part_only_usual_fill_values_are_judged(self) -> None:
+        cliff = np.linspace(10, 14, 1000).reshape(20, 50)
+        cliff[:5] = 0
+        ground.require_no_filling("a.tif", cliff, usual_only=True)
+
     def test_so_is_one_above_all_others(self) -> None:
         heights = np.linspace(10, 14, 1000).reshape(20, 50)
         heights.ravel()[:16] = 9999
@@ -301,7 +318,7 @@ class TestWork:
 
         all_known = np.ones((1, 6), np.float32)
         sigmas = RasterWeights(Stated(), True, scale=4.0, factor=3.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
-        assert sigmas.tolist() == [[12.0, 3.0, 0.0, 3 * 16.0, 0.0, 3e4]]
+        assert sigmas.tolist() == [[12.0, 3.0, 0.0, 0.0, 0.0, 3e4]]
         weights = RasterWeights(Stated(), False, scale=4.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
         assert weights[0] == pytest.approx([0.5, 1.0, 0.0, 0.0, 0.0, 1e-4])
 

@@ -45,6 +45,11 @@ class Raster:
         known &= np.abs(numbers) < BEYOND_HEIGHTS  # False for NaN and inf too
         return np.where(known, numbers, np.nan).astype(np.float32)
 
+    def stored(self, heights: Heights) -> NDArray[np.float64]:
+        """The numbers of the file that became these heights, as `nodata` states them."""
+        numbers = (heights.astype(np.float64) - self.offset) / self.scale
+        return np.rint(numbers) if np.dtype(self.dtype).kind in "iu" else numbers
+
     def _values(self, left: int, top: int, width: int, height: int) -> Any:
         window = ((top, top + height), (left, left + width))
         with opened(self.path) as file:

@@ -15,7 +15,7 @@ from cfusion.arrays import median_of
 from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import NMAD
+from cfusion.rasters.ground import NMAD, require_no_filling
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile
@@ -73,7 +73,7 @@ class RasterWeights:
         given = self.aligned.read(rows, columns).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.square(self.scale / given) if self.is_sigma else given / self.scale
-        usable = np.isfinite(values) & (values > 0) & ~np.isnan(heights)
+        usable = np.isfinite(values) & (given > 0) & ~np.isnan(heights)
         return np.where(usable, np.clip(values, 1e-4, 1e4) * self.factor, 0).astype(np.float32)
 
 
@@ -84,6 +84,8 @@ def align_block(
     rows, columns = block.core
     low, high = np.inf, -np.inf
     heights = np.stack([raster.read(rows, columns) for raster in rasters])
+    for aligned, one in zip(rasters, heights, strict=True):  # before the solve, a large raster is judged by a sample
+        require_no_filling(aligned.raster.name, aligned.raster.stored(one), usual_only=True)
     if believed is not None and work.weights is not None:
         weights = np.stack([each.weights(rows, columns, one) for each, one in zip(believed, heights, strict=True)])
         heights[weights <= 0] = np.nan
