@@ -14,9 +14,11 @@ from tests.rasters.conftest import CORNER, ground, surveys, write_tif
 from cfusion import fuse_rasters
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.io.codecs.geotiff import read_heights
 from cfusion.rasters import inspect_raster
 from cfusion.rasters.begin import plan_mosaic
 from cfusion.rasters.options import Options, in_keywords
+from cfusion.rasters.raster import open_raster
 
 TRUTH = ground(64, 64)
 
@@ -290,3 +292,28 @@ def test_metres_and_feet_that_no_file_states(
     scaled = write_tif(tmp_path / "scaled.tif", (TRUTH * factor).astype(np.float32), scales=1 / factor)
     plan_mosaic([first, scaled], Options(coregister=coregister))
     plan_mosaic([first, others], Options(keep_offsets=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint16"])
+def test_where_an_alpha_band_is_zero_nothing_is_known(first: Path, tmp_path: Path, dtype: str) -> None:
+    """GDAL takes an alpha band for a mask if it holds bytes or uint16 only."""
+    file, known = tmp_path / "low.tif", np.ones((64, 64))
+    known[10:14, 20:25] = 0
+    profile = {"driver": "GTiff", "height": 64, "width": 64, "count": 2, "dtype": dtype, "crs": "EPSG:32631"}
+    with rasterio.open(
+        file, "w", alpha="yes", transform=Affine(0.5, 0, CORNER[0], 0, -0.5, CORNER[1]), **profile
+    ) as raster:
+        raster.write((known * np.maximum(np.round(TRUTH) - 100, 0)).astype(dtype), 1)
+        raster.write((known * 255).astype(dtype), 2)
+    heights = open_raster(file).heights(0, 0, 64, 64)
+    np.testing.assert_array_equal(np.isnan(heights), known == 0)
+    np.testing.assert_array_equal(np.isnan(read_heights(file)), known == 0)
+
+
+def test_a_coarser_raster_is_said_to_smooth(first: Path, tmp_path: Path) -> None:
+    def said(step: int) -> str:
+        coarse = other(tmp_path, values=TRUTH[::step, ::step], pixel=0.5 * step, corner=(CORNER[0] + 0.1, CORNER[1]))
+        return " ".join(plan_mosaic([first, coarse], Options(keep_offsets=True)).sentences)
+
+    assert "resampled bilinear, one of its pixels to 4 x 4 of the mosaic: it smooths finer detail" in said(4)
+    assert "smooths" not in said(1)

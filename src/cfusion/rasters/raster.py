@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.beside_raster import require_own_numbers
-from cfusion.io.codecs.raster_library import opened, reason
+from cfusion.io.codecs.raster_library import masked_band, opened, reason
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
 
@@ -54,7 +54,7 @@ class Raster:
         window = ((top, top + height), (left, left + width))
         with opened(self.path) as file:
             try:
-                values = file.read(self.band, window=window, masked=True)
+                values = masked_band(file, self.band, window)
             except Exception as error:
                 raise FileError(
                     f"{self.path}: rows {top} to {top + height - 1}, columns {left} to {left + width - 1} cannot be "
