@@ -294,6 +294,20 @@ def test_metres_and_feet_that_no_file_states(
     plan_mosaic([first, others], Options(keep_offsets=True))
 
 
+def test_rasters_that_hardly_overlap_are_not_compared_and_that_is_said(first: Path, tmp_path: Path) -> None:
+    """`--coregister` said `offset +0 removed`."""
+    beside = other(tmp_path, values=TRUTH + 50, corner=(CORNER[0] + 0.5 * 62, CORNER[1]))
+    assert (said := plan_mosaic([first, beside], Options()).sentences[-1]).startswith(
+        "other.tif: 128 pixels in common with the others (where it lies +"
+    ), said
+    assert "too few to see another datum" in said
+    refused([first, beside], r"other.tif has 128 pixels in common .* too few for --coregister", coregister="offset")
+    third = write_tif(tmp_path / "third.tif", TRUTH)
+    three = plan_mosaic([beside, third, first], Options()).sentences[-1]
+    assert three.startswith("other.tif: 128 pixels")
+    assert not any("in common" in each for each in plan_mosaic([first, third], Options()).sentences)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int16", "uint16"])
 def test_where_an_alpha_band_is_zero_nothing_is_known(first: Path, tmp_path: Path, dtype: str) -> None:
     """GDAL takes an alpha band for a mask if it holds bytes or uint16 only."""

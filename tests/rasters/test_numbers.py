@@ -396,6 +396,9 @@ class Wavy:
     def __init__(self, off=(0.0, 0.0), offset=0.0, tilt=(0.0, 0.0), noise=0.0, plane=(0.0, 0.0, 0.0), moved=(0.0, 0.0)):  # type: ignore[no-untyped-def]
         self.off, self.offset, self.tilt, self.noise, self.plane, self.moved = off, offset, tilt, noise, plane, moved
 
+    def footprint(self) -> tuple[int, int, int, int]:
+        return 0, 0, 80, 70
+
     @staticmethod
     def ground(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return 4 * np.sin(u / 7) * np.cos(v / 6) + 2 * np.sin(v / 4 + u / 11)
@@ -447,6 +450,15 @@ class TestCoregister:
         assert found.tilt == pytest.approx((0.02, -0.05), abs=5e-4)
         assert found.offset == pytest.approx(1.0, abs=0.03)
         assert self.placed(Wavy(tilt=(0.02, -0.05)), "shift").tilt == (0.0, 0.0)
+
+    def test_a_tilt_that_a_narrow_overlap_does_not_tell_is_left_out(self) -> None:
+        """Of 70 x 5 pixels only the tilt along rows: across 80 columns the other one would be off by many noises."""
+        raster, narrow = Wavy(offset=1.0, tilt=(0.0, -0.05), noise=0.05), np.full((70, 80), NAN)
+        narrow[:, 70:75] = Wavy().read(*self.WINDOWS[0])[:, 70:75]
+        found = coregister.place(raster, [narrow], self.WINDOWS, "tilt")  # type: ignore[arg-type]
+        assert found.tilt[0] == 0.0
+        assert found.tilt[1] == pytest.approx(-0.05, abs=5e-4)
+        assert found.offset == pytest.approx(1.0, abs=0.03)
 
     def test_what_was_found_is_taken_out(self) -> None:
         raster = Wavy((1.4, -2.0), offset=3.0, tilt=(0.01, 0.02))

@@ -11,7 +11,7 @@ from cfusion.rasters import sample as sampling
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coregister import Placement, coregister
 from cfusion.rasters.grids import Grid, target_grid
-from cfusion.rasters.ground import require_one_ground
+from cfusion.rasters.ground import barely_common, require_one_ground
 from cfusion.rasters.inspect_raster import require_heights, require_inside, require_overlap
 from cfusion.rasters.options import Options
 from cfusion.rasters.raster import open_raster
@@ -98,10 +98,14 @@ def _coregistered(
     nothing = [Placement() for _ in rasters]
     if len(rasters) < 2:
         return rasters, nothing, sample, []
+    few = barely_common(names, sample.stacked())
     if asked is None:
         if not options.keep_offsets:
             _require_in_place(rasters, sample)
-        return rasters, nothing, sample, []
+        said = [f"{name}: {what}, too few to see another datum or unit, or a shift" for name, what in few.items()]
+        return rasters, nothing, sample, said
+    for name, what in few.items():
+        raise InputError(f"{name} has {what}, too few for --coregister; leave it out, or place it and --keep-offsets")
     moved, placements = coregister(rasters, sample.windows, asked)
     sentences = [
         f"{name}: offset {found.offset:+.4g} removed"

@@ -136,6 +136,23 @@ def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: 
     )
 
 
+def barely_common(names: Sequence[str], heights: Floats) -> dict[str, str]:
+    """Rasters (K, H, W) that share too few pixels with the others to be compared: by name, what is known of them."""
+    if len(names) < 2:
+        return {}
+    known = np.isfinite(heights)
+    shared = known & (known.sum(axis=0) > 1)
+    found: dict[str, str] = {}
+    for k in range(len(names) == 2, len(names)):  # of two, the later
+        count = int(shared[k].sum())
+        if count < FEWEST:
+            here = heights[:, shared[k]]
+            away = np.median(here[k] - median_of(np.delete(here, k, axis=0))) if count else 0.0
+            there = f" (where it lies {away:+.3g} from them)" if count else ""
+            found[names[k]] = f"{count or 'no'} pixels in common with the others{there}"
+    return found
+
+
 def require_no_filling(name: str, heights: Floats, *, usual_only: bool = False) -> None:
     """Refuse stored numbers of which many share one value far from all others, or one is a usual fill value far away.
 
