@@ -229,3 +229,13 @@ def test_depth_of_zero_names_the_view(folder: Path) -> None:
     np.save(folder / "depth" / "0.npy", np.zeros((2, 3), np.float32))
     with pytest.raises(InputError, match=r"views\[0\].*use NaN for unknown"):
         read(folder)
+
+
+def test_a_data_set_and_its_views_print_as_one_line(tmp_path: Path) -> None:
+    depth = np.full((3, 4), 2.5, np.float32)
+    depth[0, :3] = np.nan
+    write_bundle([View(depth, Pinhole(5, 5, 1.5, 1, 4, 3), Pose.identity(), name="left")], tmp_path / "data")
+    views = read(tmp_path / "data")
+    assert repr(views) == "Dataset(1 views, metre, 'bundle: unit metre, camera-to-world; 1 view')"
+    assert repr(views[0]) == "View('left', 4 x 3, known 75.0%, depth 2.5 to 2.5, Pinhole)"
+    assert "known 0.0%, Pinhole" in repr(View(np.full((3, 4), np.nan), Pinhole(5, 5, 1.5, 1, 4, 3), Pose.identity()))

@@ -99,6 +99,13 @@ class View:
         """(H, W)."""
         return self.camera.shape
 
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        known = self.depth[~np.isnan(self.depth)]
+        depths = f"depth {known.min():.3g} to {known.max():.3g}, " if known.size else ""
+        what = f"{self.shape[1]} x {self.shape[0]}, known {known.size / self.depth.size:.1%}, {depths}"
+        return f"View({self.name!r}, {what}{type(self.camera).__name__})"
+
 
 @dataclass(frozen=True, eq=False)
 class Stack:
