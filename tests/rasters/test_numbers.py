@@ -303,10 +303,20 @@ class TestWork:
         count = known.sum(axis=0)
         found = _sigma(quiet, known, count, (3.0, 4.0), 0.5)
         assert found[4, 4] == pytest.approx(0.5 * np.sqrt((9 + 16) / 2) / np.sqrt(2))
-        loud = np.full((2, 9, 9), 100.0, np.float32)  # blunders count as six scales
-        assert _sigma(loud, known, count, (3.0, 4.0), 0.5)[4, 4] == pytest.approx(
-            0.5 * 1.2533 * (6 * 3 + 6 * 4) / 2 / np.sqrt(2)
-        )
+
+    def test_sigma_counts_a_blunder_as_six_scales_and_a_dispute_as_what_it_is(self) -> None:
+        """Two rasters that are 100 apart: sigma was that of a blunder, and the fused height off by 100 or 0."""
+        loud = np.zeros((3, 9, 9), np.float32)
+        loud[2] = 100.0
+        known = np.ones(loud.shape, np.bool_)
+        one_of_three = _sigma(loud, known, known.sum(axis=0), (3.0, 4.0, 5.0), 0.5)
+        assert one_of_three == pytest.approx(0.5 * 1.2533 * 6 * 5 / 3 / np.sqrt(3))
+        one_of_two = _sigma(loud[1:], known[1:], known[1:].sum(axis=0), (4.0, 5.0), 0.5)
+        assert one_of_two == pytest.approx(1.2533 * 100 / 2)
+        loud[2, 4:] = 0.0  # where fewer than half of the observations nearby are loud, they are blunders
+        mixed = _sigma(loud[1:], known[1:], known[1:].sum(axis=0), (4.0, 5.0), 0.5)
+        assert mixed[8, 4] == pytest.approx(0.5 * np.sqrt((16 + 25) / 2) / np.sqrt(2))
+        assert mixed[0, 4] == pytest.approx(0.5 * 1.2533 * 6 * 5 * 4 / 10 / np.sqrt(2))
 
     def test_weights_of_a_window(self) -> None:
         heights = np.array([[1.0, NAN]], np.float32)
