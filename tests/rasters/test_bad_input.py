@@ -324,6 +324,18 @@ def test_where_an_alpha_band_is_zero_nothing_is_known(first: Path, tmp_path: Pat
     np.testing.assert_array_equal(np.isnan(read_heights(file)), known == 0)
 
 
+def test_sigmas_in_another_order_than_the_rasters(tmp_path: Path) -> None:
+    """Most heights were left out: where their sigma is unknown they are, too."""
+    west, east = CORNER, (CORNER[0] + 0.5 * 44, CORNER[1])
+    files = [write_tif(tmp_path / f"{name}.tif", TRUTH, corner) for name, corner in (("a", west), ("b", east))]
+    ones = np.ones((64, 64), np.float32)
+    sigmas = tuple(write_tif(tmp_path / f"{name}_s.tif", ones, place) for name, place in (("a", west), ("b", east)))
+    assert plan_mosaic(files, Options(sigma=sigmas, keep_offsets=True)).beliefs is not None
+    refused(
+        files, r"b_s\.tif covers 31% of a\.tif, .* in the order of the rasters", sigma=sigmas[::-1], keep_offsets=True
+    )
+
+
 def test_a_coarser_raster_is_said_to_smooth(first: Path, tmp_path: Path) -> None:
     def said(step: int) -> str:
         coarse = other(tmp_path, values=TRUTH[::step, ::step], pixel=0.5 * step, corner=(CORNER[0] + 0.1, CORNER[1]))

@@ -21,6 +21,7 @@ from cfusion.rasters.units import degree_sentence, require_one_system
 from cfusion.rasters.work import RasterWeights
 
 FAR = 1.0  # pixels: a larger horizontal shift is refused
+HALF = 0.5  # of a raster that its weights have to cover
 HELPS = 0.7  # and taking it out leaves less than this share of the spread
 
 
@@ -128,6 +129,18 @@ def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
             )
 
 
+def _require_cover(stated: Aligned, heights: Aligned) -> None:
+    """Refuse weights or sigmas of another place: heights without a weight are unknown."""
+    (left, top, right, bottom), own = stated.footprint(), heights.footprint()
+    shared = max(min(right, own[2]) - max(left, own[0]), 0) * max(min(bottom, own[3]) - max(top, own[1]), 0)
+    share = shared / ((own[2] - own[0]) * (own[3] - own[1]))
+    if share < HALF:
+        raise InputError(
+            f"{stated.raster.name} covers {share:.0%} of {heights.raster.name}, whose other heights would be left out; "
+            "give weights or sigmas in the order of the rasters"
+        )
+
+
 def _stated_weights(
     inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample
 ) -> tuple[RasterWeights, ...] | None:
@@ -140,7 +153,9 @@ def _stated_weights(
     for each, heights in zip(inputs, rasters, strict=True):
         extra = each.sigma if each.sigma is not None else each.weights
         assert extra is not None
-        found.append((Aligned(extra, heights.target, heights.resampling, heights.shift), each.sigma is not None))
+        stated = Aligned(extra, heights.target, heights.resampling, heights.shift)
+        _require_cover(stated, heights)
+        found.append((stated, each.sigma is not None))
     values = [aligned.read(*window) for aligned, _ in found for window in sample.windows]
     positive = np.concatenate([part[np.isfinite(part) & (part > 0)] for part in values])
     if positive.size == 0:
