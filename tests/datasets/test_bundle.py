@@ -10,7 +10,7 @@ import pytest
 
 from cfusion.datasets import READERS, read, write_bundle, write_views
 from cfusion.errors import CameraError, FileError, InputError, PoseError, ShapeError
-from cfusion.geometry import Orthographic, Pinhole, Pose, View
+from cfusion.geometry import Orthographic, Pinhole, Pose, Stack, View
 
 PINHOLE = {"type": "pinhole", "fx": 5, "fy": 5.0, "cx": 1.0, "cy": 0.5, "width": 3, "height": 2}
 POSE = [[1, 0, 0, 0.5], [0, 0, -1, 0], [0, 1, 0, 2], [0, 0, 0, 1]]
@@ -238,4 +238,6 @@ def test_a_data_set_and_its_views_print_as_one_line(tmp_path: Path) -> None:
     views = read(tmp_path / "data")
     assert repr(views) == "Dataset(1 views, metre, 'bundle: unit metre, camera-to-world; 1 view')"
     assert repr(views[0]) == "View('left', 4 x 3, known 75.0%, depth 2.5 to 2.5, Pinhole)"
+    assert repr(Stack(np.ones((2, 3, 4)))) == "Stack(2 maps, 4 x 3)"
+    assert repr(Stack(np.ones((2, 3, 4)), np.ones((2, 3, 4)))) == "Stack(2 maps, 4 x 3, weighed)"
     assert "known 0.0%, Pinhole" in repr(View(np.full((3, 4), np.nan), Pinhole(5, 5, 1.5, 1, 4, 3), Pose.identity()))

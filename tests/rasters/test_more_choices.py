@@ -298,7 +298,9 @@ def test_a_run_keeps_its_work_folder_from_others(tmp_path: Path) -> None:
         Journal(work, "another")  # begins anew in the same folder, whose lock it keeps
         with pytest.raises(FileError, match="another command"), alone_at_work(work):
             pass
-    fuse_rasters(surveyed, out, backend="numpy")
+    made = fuse_rasters(surveyed, out, backend="numpy")
+    size, gap = "2 rasters, 32 x 32", f"gap {made.gap:.1e}, {made.iterations} iterations"
+    assert repr(made) == f"Mosaic({size}, {gap}, written to {out})"
     assert out.exists()
     assert not work.exists()
 

@@ -183,6 +183,11 @@ class Stack:
         """K, the number of depth maps."""
         return len(self.depths)
 
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        weighed = "" if self.weights is None else ", weighed"
+        return f"Stack({self.views} maps, {self.shape[1]} x {self.shape[0]}{weighed})"
+
     @property
     def count(self) -> Counts:
         """The number (H, W) of observations of positive weight per pixel."""

@@ -77,6 +77,12 @@ class Mosaic:
         """Certified relative duality gap of the whole mosaic."""
         return self.certificate.gap
 
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        where = f", written to {self.files['height']}" if self.files else ""
+        size = f"{self.grid.width} x {self.grid.height}"
+        return f"Mosaic({len(self.rasters)} rasters, {size}, gap {self.gap:.1e}, {self.iterations} iterations{where})"
+
 
 def fuse_rasters(
     paths: Sequence[str | Path],
