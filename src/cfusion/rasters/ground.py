@@ -162,10 +162,13 @@ def require_no_filling(name: str, heights: Floats, *, usual_only: bool = False) 
     if known.size < FEWEST:
         return
     for extreme in (known.min(), known.max()):
+        usual = float(extreme) in USUAL_FILLINGS
+        if usual_only and not usual:
+            continue
         rest = known[known != extreme]
         count = known.size - rest.size
         few = count < max(FILLING_COUNT, FILLING_SHARE * known.size)
-        if ((few or usual_only) and float(extreme) not in USUAL_FILLINGS) or rest.size < FEWEST:
+        if (few and not usual) or rest.size < FEWEST:
             continue
         low, high = np.percentile(rest, [1, 99])
         away = float(np.abs(rest - extreme).min())
