@@ -195,6 +195,14 @@ def test_an_application_starts_no_helpers(executable: str | None, monkeypatch: p
     assert foresight.crew() == 1
 
 
+def test_a_frozen_application_starts_no_helpers_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would start itself, and each of these again three."""
+    monkeypatch.setattr(foresight, "threads", lambda: 4)
+    monkeypatch.setattr(sys, "executable", "/opt/python-viewer/python-viewer")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert foresight.crew() == 1
+
+
 def test_workers_start_no_helpers() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(foresight.crew) == 1
