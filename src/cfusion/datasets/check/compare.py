@@ -140,7 +140,7 @@ class Check:
         stated, other = self.stated.residual, self.best.hypothesis
         better = self.best.residual < SURE * stated and stated > HARMLESS
         usual = _is_usual(other.factor) or other.meaning is not Meaning.z or other.resized
-        usual = usual or (other.axes == OPENCV and abs(np.log(other.factor)) >= np.log(OF_POSES))
+        usual = usual or (other.axes == OPENCV and max(other.factor, 1 / other.factor) >= OF_POSES)
         return self.is_clear and better and usual and not self.by_chance
 
     @property
