@@ -10,7 +10,7 @@ import pytest
 from cfusion import Pinhole, Pose, View
 from cfusion.datasets import reader_tools
 from cfusion.datasets.check.compare import Check, Fit, _best_factor, _champion, _factor_name, _is_new, _percent, _votes
-from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals
 from cfusion.datasets.check.scales import Scales
 from cfusion.datasets.fingerprint import contents, view_fingerprint
 from cfusion.datasets.named_neighbours import _digits, _Shared, read_plan
@@ -52,7 +52,28 @@ class TestCheck:
         assert Check((fit(0.1), best), best).is_sure is sure
         stated = fit(0.1)
         assert not Check((stated, best), stated).is_sure
-        assert Check((fit(0.1, overlap=0.0), best), best).is_sure is (best.votes >= 0.6)
+        assert Check((fit(float("inf"), overlap=0.0), best), best).is_sure is (best.votes >= 0.6)
+        assert not Check((fit(0.01), fit(0.001, votes=0.9)), fit(0.001, votes=0.9)).is_sure  # harmless
+        assert not Check((fit(0.9), fit(0.1, votes=0.9)), fit(0.1, votes=0.9)).is_sure  # by chance
+
+    def test_factors_that_positions_explain_are_not_sure(self) -> None:
+        for factor, axes, sure in (
+            *((1.49, "opencv", False), (1.51, "opencv", True), (5.0, "opencv", True), (1 / 1.49, "opencv", False)),
+            *((3.0, "opengl", False), (1000.0, "opengl", True), (1.0, "ros", True)),
+        ):
+            best = Fit(Hypothesis("another", factor=factor, axes=axes), 0.01, 0.5, 0.9, 0.5)
+            assert Check((fit(0.1), best), best).is_sure is sure, (factor, axes)
+
+    def test_where_nothing_meets_more_is_asked_of_others(self) -> None:
+        apart = fit(float("inf"), overlap=0.0)
+        for other, residual, overlap, sure in (
+            *((Hypothesis("", inverse=True), 0.09, 0.2, True), (Hypothesis("", inverse=True), 0.09, 0.19, False)),
+            *((Hypothesis("", focal=0.5), 0.05, 0.9, False), (Hypothesis("", focal=0.5), 0.04, 0.9, True)),
+            *((Hypothesis("", axes="ros"), 0.05, 0.9, False), (Hypothesis("", factor=3.0), 0.01, 0.9, False)),
+        ):
+            best = Fit(other, residual, overlap, 0.9, 0.5)
+            found = Check((apart, best), best, chance=0.9)
+            assert (found.is_sure, found.by_chance) == (sure, not sure), (other, residual)
 
     def test_views_that_are_too_close(self) -> None:
         stated = fit()
@@ -82,12 +103,24 @@ class TestCheck:
         assert _votes(ours, theirs, False, True) == (0.0, 1.0)
 
     def test_the_champion_has_the_benefit_of_the_doubt(self) -> None:
+        def left(*residuals: float) -> Residuals:
+            values = np.repeat(np.log1p(residuals), 100 // len(residuals))
+            return Residuals(values, np.ones(100, dtype=bool))
+
         poor, good = np.zeros(100), np.ones(100)
-        assert _champion([poor, good], [True, True], [0.2, 0.1]) == 1
-        assert _champion([poor, good], [True, True], [0.1, 0.2]) == 0  # leaves a larger residual
+        assert _champion([left(0.2), left(0.1)], [poor, good], [True, True]) == 1
+        assert _champion([left(0.1), left(0.2)], [poor, good], [True, True]) == 0  # leaves a larger residual
         few = poor.copy()
         few[:1] = 1
-        assert _champion([poor, few], [True, True], [0.2, 0.1]) == 0  # one in a hundred does not tell
+        assert _champion([left(0.2), left(0.1)], [poor, few], [True, True]) == 0  # one in a hundred does not tell
+        hidden = left(0.01, 0.2, 0.2, 0.2, 0.2)  # a fifth is seen in both views
+        assert _champion([hidden, left(0.1)], [poor, good], [True, True]) == 0  # and would no longer agree
+        assert _champion([hidden, left(0.01, 0.1, 0.1, 0.1, 0.1)], [poor, good], [True, True]) == 1
+        assert _champion([left(0.001, 0.2), left(0.0019, 0.1)], [poor, good], [True, True]) == 1  # exact enough
+        none = Residuals(np.full(100, NAN), np.zeros(100, dtype=bool))
+        assert _champion([none, left(0.1)], [poor, good], [True, True]) == 1
+        few_left = Residuals(np.where(np.arange(100) < 29, 0.1, NAN), np.ones(100, dtype=bool))
+        assert _champion([none, few_left], [poor, good], [True, True]) == 0  # too few to tell anything
 
     def test_factors_by_name(self) -> None:
         assert _factor_name(1000.0) == "depths multiplied by 1000 (millimetres for metres, or the reverse)"

@@ -196,6 +196,21 @@ def test_a_data_set_below_the_folder_that_was_given_is_named(tmp_path: Path, som
         read(tmp_path / "dense" / "0" / "images")
 
 
+def test_a_folder_below_that_may_not_be_read_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for a data set below is a courtesy; its own error was told instead of the refusal."""
+    (tmp_path / "ours" / "theirs").mkdir(parents=True)
+    recognises = type(READERS["bundle"]).recognises
+
+    def refused(reader: object, place: Path) -> bool:
+        if place.name == "theirs":
+            raise PermissionError(13, "Permission denied", str(place))
+        return recognises(reader, place)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(READERS["bundle"]), "recognises", refused)
+    with pytest.raises(FileError, match="has no known format"):
+        read(tmp_path)
+
+
 def test_a_result_is_no_data_and_its_maps_are_named(tmp_path: Path) -> None:
     fuse_stack(Stack(np.ones((3, 4, 5))), "median", backend="numpy").save(tmp_path / "out")
     with pytest.raises(FileError, match=r"is a result, not data; load its maps \(numpy.load\('.*out/depth.npy'\)"):

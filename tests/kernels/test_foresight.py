@@ -120,6 +120,26 @@ def helping(program: str, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Po
     return started
 
 
+def test_each_kind_of_problem_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For registered maps of fixed weights, unless a call says otherwise; again after a failure."""
+    asked: list[list[int]] = []
+
+    def compile_now(numbers: list[int], order: int, fidelity: Fidelity) -> None:
+        asked.append(numbers)
+        if len(asked) == 1:
+            raise MemoryError
+
+    monkeypatch.setattr(foresight, "_compile", compile_now)
+    monkeypatch.setattr(foresight, "_ready", set())
+    with pytest.raises(MemoryError):
+        foresight.precompile((3, 4), 2, Fidelity.L1)
+    for _ in range(2):
+        foresight.precompile((3, 4), 2, Fidelity.L1)
+        foresight.precompile((30, 40), 2, Fidelity.L1, posed=True)
+    fixed = foreseen(2, Fidelity.L1, posed=False, adaptive=False)
+    assert asked == [fixed, fixed, foreseen(2, Fidelity.L1, posed=True, adaptive=False)]
+
+
 def test_without_other_processes_all_is_compiled_here(kernels: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any, **more: Any) -> None:
         raise BlockingIOError("there are too many processes")
@@ -192,6 +212,14 @@ def test_helpers_are_at_most_three_and_leave_a_thread_to_others(monkeypatch: pyt
 def test_an_application_starts_no_helpers(executable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "threads", lambda: 4)
     monkeypatch.setattr(sys, "executable", executable)
+    assert foresight.crew() == 1
+
+
+def test_a_frozen_application_starts_no_helpers_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would start itself, and each of these again three."""
+    monkeypatch.setattr(foresight, "threads", lambda: 4)
+    monkeypatch.setattr(sys, "executable", "/opt/python-viewer/python-viewer")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert foresight.crew() == 1
 
 

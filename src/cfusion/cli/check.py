@@ -2,8 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cfusion.cli import correction, settings, talk
+
+if TYPE_CHECKING:
+    from cfusion.datasets.check import Scales
 
 NAME, SUMMARY = "check", "test which conventions a data set fits (poses, axes, scale, ...)"
 ANOTHER_FITS = 1  # exit code
@@ -23,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read, check, print; exit code 1 if another convention fits better."""
+    """Read, check, print; exit code 1 if another convention fits better, or scales are far apart."""
     from cfusion.cli.progress import Step, showing
     from cfusion.cli.talk import shown
     from cfusion.datasets import read
@@ -72,11 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
             print("residual: median relative difference of depth; overlap: samples that hit a known depth; votes: of")
             print("the samples that tell the two apart (last column, of all), those that fit better than as stated")
         if found.scales is not None:
-            factors = zip(found.scales.views, found.scales.factors, strict=True)
-            print("factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors))
+            print(_of_each_view(found.scales))
         if not found.too_close:
             print(found.sentence)
         fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
         if fix is not None:
             print(f"To read it this way, {correction.advice(correction.chosen(arguments), fix)}")
-    return 0 if found.fits_as_stated else ANOTHER_FITS
+    return 0 if found.fits_as_stated and not found.is_sure else ANOTHER_FITS
+
+
+def _of_each_view(scales: "Scales") -> str:
+    """The factor of each view, or a and b of the formula that the sentence states."""
+    if scales.shifts:
+        maps = zip(scales.views, scales.factors, scales.shifts, strict=True)
+        return "a and b of each view: " + ", ".join(f"{number}: {a:.4g} and {b:.4g}" for number, a, b in maps)
+    factors = zip(scales.views, scales.factors, strict=True)
+    return "factor of each view: " + ", ".join(f"{number}: {factor:.4f}" for number, factor in factors)

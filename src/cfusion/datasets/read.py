@@ -148,13 +148,10 @@ def _below(place: Path) -> tuple[Path, str] | None:
     try:
         first = sorted(each for each in place.iterdir() if each.is_dir())[:MOST_FOLDERS]
         second = [inner for each in first for inner in sorted(each.iterdir()) if inner.is_dir()][:MOST_FOLDERS]
-    except OSError:
+        every = ((folder, name) for folder in (*first, *second) for name in READERS)
+        return next(((folder, name) for folder, name in every if READERS[name].recognises(folder)), None)
+    except OSError:  # of a folder that may not be read
         return None
-    for folder in (*first, *second):
-        for name, reader in READERS.items():
-            if reader.recognises(folder):
-                return folder, name
-    return None
 
 
 def known(name: str) -> str:

@@ -24,10 +24,7 @@ from cfusion.frontends.trust import ELAS_TRUST, MC_CNN_TRUST, SGM_TRUST, Trust
 Bytes = NDArray[np.uint8]
 MOST_DISPARITIES = 2048
 BLOCK = 3  # pixels of a block of `sgm`, odd
-SMALL_STEP, LARGE_STEP = (
-    4,
-    64,
-)  # its P1 and P2, per pixel of the block: a change of the disparity by one, and a larger one
+SMALL_STEP, LARGE_STEP = 4, 64  # its P1 and P2, per pixel of the block: disparity changes by one, or by more
 PREFILTER = 63  # Sobel responses are clipped at this value
 
 

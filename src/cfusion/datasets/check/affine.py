@@ -43,6 +43,7 @@ class Affine:
     parallax: float  # pixels
     difference: float  # median |r|, in typical values
     spread: float  # of depths within a view: flattened maps agree, too
+    sizes: Numbers  # of the residuals, as `Residuals.sizes`
 
 
 def fitted(samples: Samples, begin: tuple[Remap, ...], turns: int = TURNS, every: int = 1) -> Affine | None:
@@ -67,7 +68,7 @@ def fitted(samples: Samples, begin: tuple[Remap, ...], turns: int = TURNS, every
     finally:
         search.restore()
     remaps = tuple(Remap(float(a), float(b), search.variable) for a, b in maps.T)
-    return Affine(remaps, outcome.median, outcome.overlap, parallax, left, spread)
+    return Affine(remaps, outcome.median, outcome.overlap, parallax, left, spread, outcome.sizes)
 
 
 def spread_of(samples: Samples) -> float:
@@ -231,7 +232,7 @@ def _as_inverse_depth(samples: Samples, every: int) -> Remap | None:
 
     Depths from one to some hundred times the motion of the camera are tried.
     """
-    if not samples.motion > 0:
+    if not (samples.motion > 0 and samples.depth.size):
         return None
     search = _Search(samples, VALUE, every)
     tried: list[tuple[float, float, Remap]] = []

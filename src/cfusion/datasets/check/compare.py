@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cfusion.datasets.check.affine import FEW_TURNS, TURNS
 from cfusion.datasets.check.axes import EVERY_AXES, OPENCV, OPENGL, ROS, described
 from cfusion.datasets.check.factor import EVERY, NEEDED_OVERLAP, best_factor, cost_of
-from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, Samples
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, Samples, nearest_kept
 from cfusion.datasets.check.scales import Scales, view_scales, view_shifts
 from cfusion.errors import InputError
 from cfusion.geometry import View
@@ -58,13 +58,17 @@ ORDERS = (
 TOO_CLOSE = 1.0  # pixels of parallax below which noise decides
 TURNED = 5.0  # pixels of turning below which errors of poses decide how rotations are meant
 SURE = 0.5  # residual over that of the stated convention, below which the other convention is certainly right
-BY_CHANCE = 0.1  # relative residual above which views without overlap as stated meet only by chance
-MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
+HARMLESS = 0.01  # relative residual as stated, up to which nothing is stopped: what is fused is off by no more
+BY_CHANCE = 0.1  # relative residual above which views meet only by chance
+NO_CHANCE = 0.05  # residual over that of random pixels, below which views of other cameras do not meet by chance
+OF_POSES = 1.5  # factors below it may be those of inexact positions, unless they are those of a known mistake
+MEETING, HARDLY = 0.2, 0.02  # shares of the known pixels that meet: of views of one surface, and of none
 LEVELS = (0.5, 1.0, 2.0, 4.0)  # thresholds of agreement, in median residuals of the best hypothesis
 FINEST = 1e-7  # relative residual caused by rounding
 CAN_TELL = 0.02  # share of samples that must differ between two hypotheses
 SLIGHT, CLEAR = 0.55, 0.6  # shares of the votes
 MATERIAL = 0.7  # residual over that of the stated convention: inexact poses explain less, noise and other errors remain
+KEPT = 0.8  # of the overlap: the right convention loses none
 NAMED = 0.04  # relative distance within which a factor is taken for a known one
 OFF_CENTRE = 0.2  # relative distance of principal points from the middle, beyond which K may be of another image
 SAMPLES, FEW_SAMPLES = 24_000, 3_000
@@ -110,27 +114,34 @@ class Check:
 
     @property
     def by_chance(self) -> bool:
-        """Whether no views overlap as stated, and no other convention fits better than chance."""
-        best = self.best
-        meeting = best.residual < BY_CHANCE and best.overlap >= MEETING * self.known
-        # far away, views without parallax meet wherever they are; and of all axes some make views meet
-        if best.hypothesis.factor > 1 or best.hypothesis.axes not in (OPENCV, OPENGL):
-            meeting = meeting and best.residual < SURE * self.chance
-        return not self.stated.overlap > 0 and not meeting and not (self.scales is not None and self.scales.shifts)
+        """Whether hardly any views meet as stated, and under no other convention more than by chance."""
+        if self.stated.overlap >= HARDLY * self.known:
+            return False
+        best, other = self.best, self.best.hypothesis
+        wider = other.focal < 1 or other.enlarged < 1 or other.resized or other.axes not in (OPENCV, OPENGL)
+        least = (NO_CHANCE if wider else SURE) * self.chance  # of all axes, and of wide views, some meet
+        meeting = best.overlap >= MEETING * self.known and best.residual < min(BY_CHANCE, least)
+        usual = _is_usual(other.factor) or other.meaning is not Meaning.z
+        return not (meeting and usual) and not (self.scales is not None and self.scales.shifts)
 
     @property
     def is_clear(self) -> bool:
-        """Whether another convention fits better by more than noise and inexact poses explain."""
-        material = self.best.residual < MATERIAL * self.stated.residual or not self.stated.overlap > 0
-        return not self.fits_as_stated and self.best.votes >= CLEAR and material
+        """Whether another convention fits well, and better by more than noise and inexact poses explain."""
+        well = self.best.residual < min(MATERIAL * self.stated.residual, BY_CHANCE)
+        if self.best.hypothesis.order:  # with the poses of neighbours most views still meet
+            well = well and self.best.overlap > KEPT * self.stated.overlap
+        return not self.fits_as_stated and self.best.votes >= CLEAR and well
 
     @property
     def is_sure(self) -> bool:
         """Whether another convention, or other scales, fit so much better that the stated one must be wrong."""
         if self.scales is not None:
             return self.scales.large and self.scales.after < SURE * self.scales.before and not self.too_close
-        better = self.best.residual < SURE * self.stated.residual or not self.stated.overlap > 0
-        return self.is_clear and better and not self.by_chance
+        stated, other = self.stated.residual, self.best.hypothesis
+        better = self.best.residual < SURE * stated and stated > HARMLESS
+        usual = _is_usual(other.factor) or other.meaning is not Meaning.z or other.resized
+        usual = usual or (other.axes == OPENCV and max(other.factor, 1 / other.factor) >= OF_POSES)
+        return self.is_clear and better and usual and not self.by_chance
 
     @property
     def too_close(self) -> bool:
@@ -211,10 +222,13 @@ def _compared(samples: Samples, turns: int) -> Check:
         Fit(hypothesis, found.median, found.overlap, *_votes(agreed, agreement[0], able, judged[0]))
         for hypothesis, found, agreed, able in zip(hypotheses, residuals, agreement, judged, strict=True)
     )
-    best = _champion(agreement, judged, [each.median for each in residuals])
+    best = _champion(residuals, agreement, judged)
     parallax = samples.parallax(STATED)
-    if max(parallax, samples.parallax(hypotheses[best]), samples.turn()) < TOO_CLOSE:
-        best = 0
+    there = samples.parallax(hypotheses[best])
+    farther = hypotheses[best].factor > 1 or hypotheses[best].meaning is Meaning.disparity
+    farther = farther and fits[0].residual < BY_CHANCE
+    if max(parallax, there, samples.turn()) < TOO_CLOSE or (farther and there < TOO_CLOSE):
+        best = 0  # without parallax views meet wherever they are
     scales = _scales(samples, fits[0], fits[best], turns)
     return Check(
         fits,
@@ -239,7 +253,8 @@ def _scales(samples: Samples, stated: Fit, best: Fit, turns: int) -> Scales | No
     known = posed and best.votes >= CLEAR and best.residual < SURE * stated.residual
     rival = replace(best, residual=SURE * best.residual) if known else best  # shifts can imitate a mistake, not undo it
     shifted = view_shifts(samples, scales, rival, turns, values=likely)
-    return scales if shifted is None else shifted
+    found = scales if shifted is None else shifted
+    return found if found is not None and found.after < BY_CHANCE else None
 
 
 def _together(samples: Samples, resized: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -280,15 +295,17 @@ def _names(hypothesis: Hypothesis, resized: Sequence[Hypothesis]) -> str:
     return "; ".join(names + ([_factor_name(hypothesis.factor)] if hypothesis.factor != 1 else []))
 
 
-def _champion(agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool], medians: Sequence[float]) -> int:
+def _champion(residuals: Sequence[Residuals], agreement: Sequence[NDArray[np.float64]], judged: Sequence[bool]) -> int:
     """The hypothesis that no other beats, starting from the stated one, which wins ties.
 
-    A hypothesis with more votes but a larger residual is not better.
+    A hypothesis with more votes is not better if its residual is larger, or that of the samples which agree best.
     """
     champion = 0
+    medians, sizes = [each.median for each in residuals], [each.sizes for each in residuals]
     for challenger in range(1, len(agreement)):
         votes, telling = _votes(agreement[challenger], agreement[champion], judged[challenger], judged[champion])
         worse = judged[challenger] == judged[champion] and medians[challenger] > medians[champion]
+        worse = worse or not nearest_kept(sizes[challenger], sizes[champion])
         if votes > SLIGHT and telling >= CAN_TELL and not worse:
             champion = challenger
     return champion
@@ -342,6 +359,11 @@ def _of_another_image(samples: Samples) -> list[Hypothesis]:
 def _is_new(factor: float, scaled: Sequence[Hypothesis]) -> bool:
     """Whether a factor is neither 1 nor one of the named ones."""
     return all(abs(np.log(factor / known)) > NAMED for known in (1.0, *(each.factor for each in scaled)))
+
+
+def _is_usual(factor: float) -> bool:
+    """Whether a factor is 1 or that of a known mistake: of all others some one makes a few views meet."""
+    return factor == 1 or _known(factor) is not None
 
 
 def _known(factor: float) -> float | None:

@@ -17,6 +17,9 @@ from cfusion.io.arguments import views_of
 SMOOTH = 0.02  # relative spread of four inverse depths up to which they are one surface
 OFFSETS = (0, 2, 8, 30)  # distances in frames between the views that are compared
 GROUPS = 4  # places in a sequence where views are compared
+NEAREST = 0.05  # share of the samples that hit a known depth, which nearly always are seen in both views
+FEWEST = 30  # samples that must hit a known depth, for anything to be told from them
+EXACT = 2e-3  # relative residual below which one of exact maps need not fall
 FEW = 16  # up to this many views, all pairs are compared
 
 Indices = NDArray[np.int64]
@@ -61,11 +64,12 @@ class Residuals:
 
     values: Coordinates  # (M,) log of predicted over measured depth; NaN if no known depth was hit
     inside: NDArray[np.bool_]  # (M,) whether it falls inside the neighbour's image
+    posed: float = 1.0  # share of them whose views have poses: the first or last may lack that of its neighbour
 
     @property
     def overlap(self) -> float:
-        """The share of samples that hit a known depth."""
-        return float(np.isfinite(self.values).mean()) if self.values.size else 0.0
+        """The share of samples that hit a known depth, of those whose views have poses."""
+        return float(np.isfinite(self.values).mean()) / self.posed if self.values.size and self.posed else 0.0
 
     @property
     def median(self) -> float:
@@ -74,10 +78,27 @@ class Residuals:
         return float(np.expm1(np.median(hit))) if hit.size else float("inf")
 
     @property
+    def sizes(self) -> Coordinates:
+        """The sizes of the residuals of all samples that hit a known depth, ascending."""
+        return np.sort(np.abs(self.values[np.isfinite(self.values)]))
+
+    @property
     def cost(self) -> float:
         """Mean square root of the residuals: robust against a few wrong surfaces, without the plateaus of a median."""
         hit = np.abs(self.values[np.isfinite(self.values)])
         return float(np.sqrt(hit).mean()) if hit.size else float("inf")
+
+
+def nearest_kept(ours: Coordinates, theirs: Coordinates) -> bool:
+    """Whether the samples that agree best do so as well under ours as under theirs, by `sizes`.
+
+    Where views hide most of what others see, as around an object, most residuals of right data are large, but not those
+    of what both see: a mistaken convention keeps few of these small.
+    """
+    count = int(NEAREST * max(ours.size, theirs.size))
+    if ours.size < max(count + 1, FEWEST):
+        return False
+    return theirs.size <= count or bool(ours[count] <= max(theirs[count], EXACT))
 
 
 def orders(count: int) -> tuple[Indices, ...]:
@@ -167,7 +188,8 @@ class Samples:
             u, v = fx * (x / in_front) + cx, fy * (y / in_front) + cy
             inside = (u >= 0) & (v >= 0) & (u <= self.widths[target] - 1) & (v <= self.heights[target] - 1)
             inverse = self._inverse_depth(target, np.where(inside, u, 0), np.where(inside, v, 0), hypothesis)
-            return Residuals(np.where(inside, np.log(in_front * inverse), np.nan), inside)
+            posed = float(np.isfinite(moved[0, chosen]).mean()) if hypothesis.order and target.size else 1.0
+            return Residuals(np.where(inside, np.log(in_front * inverse), np.nan), inside, posed)
 
     def _turned(self, hypothesis: Hypothesis) -> tuple[Coordinates, Coordinates]:
         """Points (3, M) rotated into the target, and its translation (3, M); cached, as factors change neither."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cfusion.datasets.check.affine import FEW_TURNS, TURNS, Affine, beginnings, difference, fitted, spread_of
 from cfusion.datasets.check.remap import DEPTH, FORMULAS, Remap, range_of
-from cfusion.datasets.check.reprojection import STATED, Samples
+from cfusion.datasets.check.reprojection import STATED, Samples, nearest_kept
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.errors import InputError
 from cfusion.geometry import View
@@ -22,12 +22,12 @@ from cfusion.io.arguments import views_of
 
 LEAST = 0.01  # relative difference below which factors, and what shifts change, are ignored
 LARGE = 0.1  # relative difference from which fusion must not go on
-HALF = 0.5  # residual with shifts over that without: shifts are needed
-PARTLY = 0.82  # the same where shifts bend the maps much: errors of right maps leave 0.88 to 1
-MUCH = 0.05
+HALF = 0.5  # of the overlap of a rival that must remain
+LESS = 0.6  # residual with shifts over that without: errors of right maps leave 0.8 to 1
+MUCH = 0.05  # bending of a map below which it may make up for inexact poses
 APART = 1.0  # pixels of parallax: without, views meet wherever they are
-AT_ALL = 0.9  # of the residual alone: a common factor lessens the differences, too
-EXACT = 5e-4  # relative residual that leaves nothing to explain
+EXACT = 0.01  # relative residual that noise and inexact poses explain
+WIDEST = 20.0  # ratio of the factors of two views of one scene
 MEETING = 0.1  # share of the known pixels that must meet for these to be the same surface
 BETTER = 0.7  # residual after over before, of all views or of the worst one: a smaller gain would fit noise
 FEWEST = 30  # samples of a view whose residual counts on its own
@@ -86,22 +86,23 @@ def view_scales(samples: Samples) -> Scales | None:
     logs = np.zeros(count)
     kept = samples.depths, samples.depth
     before, worst_before = _of_all_and_worst(samples)
+    nearest = samples.residuals(STATED).sizes
     try:
         for _ in range(ITERATIONS):
             logs += _step(samples, count)
             logs = _with_common_factor(samples, kept, logs)
         after, worst_after = _of_all_and_worst(samples)
-        parallax, overlap = samples.parallax(STATED), samples.residuals(STATED).overlap
+        parallax, found = samples.parallax(STATED), samples.residuals(STATED)
     finally:
         samples.depths, samples.depth = kept
         samples.forget()
     factors = np.exp(logs)
-    gains = after < BETTER * before or worst_after < BETTER * worst_before
+    gains = (after < BETTER * before or worst_after < BETTER * worst_before) and nearest_kept(found.sizes, nearest)
     if not np.isfinite(factors).all() or np.abs(logs - logs.mean()).max() < LEAST or not gains:
         return None
     apart = bool(np.abs(logs - np.median(logs)).max() > LARGE)
     factor = tuple(float(each) for each in factors)
-    return Scales(tuple(samples.numbers), factor, before, after, parallax, overlap=overlap, large=apart)
+    return Scales(tuple(samples.numbers), factor, before, after, parallax, overlap=found.overlap, large=apart)
 
 
 def view_shifts(
@@ -126,6 +127,10 @@ def view_shifts(
     def explained(begin: tuple[Remap, ...], turns: int, every: int) -> Affine | None:
         found = fitted(samples, begin, turns, every)
         if found is None or not (found.overlap > overlap and found.parallax > APART):
+            return None
+        a = [each.factor for each in found.remaps]
+        kept = nearest_kept(found.sizes / found.spread, stated.sizes / spread_of(samples))
+        if max(a) > WIDEST * min(a) or not kept:
             return None
         left = max(found.residual / least, found.residual / found.spread / sharp)
         differing = found.difference / difference(samples, start, every)
@@ -157,10 +162,9 @@ def view_shifts(
 def _needs_shifts(residual: float, difference: float, bent: float) -> bool:
     """Whether shifts are needed, by what they leave of the residual and of the differences, and by how much they bend.
 
-    Errors of the maps themselves hide what shifts explain; maps that are bent much need not agree twice as well.
+    Flattened maps have small residuals, whatever they showed: the differences of stored values must fall, too.
     """
-    clearly = max(residual, difference) < HALF and bent > LEAST
-    return clearly or (residual < AT_ALL and np.sqrt(residual * difference) < PARTLY and bent > MUCH)
+    return max(residual, difference) < LESS and bent > MUCH
 
 
 def _bent(samples: Samples, found: Affine) -> float:

@@ -44,7 +44,7 @@ def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity, posed: bo
 
 def crew() -> int:
     """The number of processes that compile: this one, and helpers unless they would be in the way."""
-    if parent_process() is not None or not _is_python(sys.executable):
+    if parent_process() is not None or hasattr(sys, "frozen") or not _is_python(sys.executable):
         return 1  # one of several workers, or an application
     return 1 + min(threads() - 1, MOST_HELPERS)
 
