@@ -132,10 +132,10 @@ def test_each_kind_of_problem_is_compiled_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(foresight, "_compile", compile_now)
     monkeypatch.setattr(foresight, "_ready", set())
     with pytest.raises(MemoryError):
-        foresight.precompile((3, 4), 2, Fidelity.L1)
+        foresight.precompile((3, 4), 2, Fidelity.L1, posed=False, adaptive=False)
     for _ in range(2):
-        foresight.precompile((3, 4), 2, Fidelity.L1)
-        foresight.precompile((30, 40), 2, Fidelity.L1, posed=True)
+        foresight.precompile((3, 4), 2, Fidelity.L1, posed=False, adaptive=False)
+        foresight.precompile((30, 40), 2, Fidelity.L1, posed=True, adaptive=False)
     fixed = foreseen(2, Fidelity.L1, posed=False, adaptive=False)
     assert asked == [fixed, fixed, foreseen(2, Fidelity.L1, posed=True, adaptive=False)]
 
