@@ -121,7 +121,7 @@ def helping(program: str, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Po
 
 
 def test_each_kind_of_problem_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For registered maps of fixed weights, unless a call says otherwise; again after a failure."""
+    """And again after a failure."""
     asked: list[list[int]] = []
 
     def compile_now(numbers: list[int], order: int, fidelity: Fidelity) -> None:
