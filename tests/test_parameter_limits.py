@@ -13,7 +13,7 @@ from cfusion.energy import TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
 from cfusion.geometry import Orthographic, Pinhole
 from cfusion.rasters.runner import Crew
-from cfusion.solvers import ACS, AMA, PDHG
+from cfusion.solvers import ACS, AMA, PDHG, Biconvex
 from cfusion.source import Splat
 from cfusion.synthetic import Blobs, Gauss, Holes, Kinect, Laplace, Outliers, Regional, Stereo
 
@@ -47,9 +47,14 @@ LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]
     (PDHG, "relaxation", (TINY, 2 - TINY), (0.0, 2.0)),
     (ACS, "outer", (1,), (0,)),
     (ACS, "tolerance", (0.0,), (-TINY, INF)),
+    (AMA, "outer", (1,), (0,)),
+    (AMA, "tolerance", (0.0,), (-TINY, INF)),
     (AMA, "nu", (TINY,), (0.0,)),
     (AMA, "mu", (None, TINY), (-1.0,)),
     (AMA, "growth", (1.0,), (1 - TINY,)),
+    (Biconvex, "iterations", (1,), (0,)),
+    (Biconvex, "block", (1,), (0,)),
+    (Biconvex, "tolerance", (0.0,), (-TINY, INF)),
     (Huber, "delta", (TINY,), (0.0, INF, -1.0)),
     (Energy, "lam", (TINY,), (0.0, INF)),
     (Prior, "rate", (TINY,), (0.0, INF, -1.0)),
