@@ -1,5 +1,6 @@
 """Numbers that the pages state are those that the code uses: who changes one changes both."""
 
+import math
 import re
 from pathlib import Path
 
@@ -19,13 +20,20 @@ from cfusion.auto import (
     specks,
 )
 from cfusion.cli import report_of_many
+from cfusion.datasets.check import compare, factor, scales
+from cfusion.geometry import view
+from cfusion.io import json_object, limits, text_tables
+from cfusion.io.codecs import exr, npz, tiff_header
 from cfusion.rasters import align, begin, choose, coregister, ground, mosaic, noise, runner, solve_tile, work
 from cfusion.rasters import sample as sample_of_rasters
-from cfusion.scene import cloud, cluster, mesh, residual, volume
+from cfusion.scene import cloud, cluster, mesh, neighbours, residual, view_cache, volume
+from cfusion.view import encode, layers, levels, maps, view_figures
 
+MIB = 2.0**20
 DOCS = Path(__file__).parent.parent / "docs"
 WORDS = {"a": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "ten": 10.0}
-WORDS |= {"twelve": 12.0, "twice": 2.0, "half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "hundredth": 0.01}
+WORDS |= {"twelve": 12.0, "twice": 2.0, "half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
+WORDS |= {"sixteenth": 1 / 16, "twentieth": 0.05, "hundredth": 0.01, "halve": 0.5}
 STATED: dict[str, list[tuple[str, float]]] = {
     "height-models.md": [
         (r"(\w+) noise scales of the fused ground", work.KEPT),
@@ -48,7 +56,48 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"after (\w+) deaths", runner.MOST_DEATHS),
         (r"up to (\d+) megapixels", report_of_many.LARGEST / 1e6),
     ],
-    "scale.md": [(r"(\w+) tries in all", cluster.TRIES)],
+    "scale.md": [
+        (r"(\w+) tries in all", cluster.TRIES),
+        (r"waits up to (\d+) s, connects again", cluster.PATIENCE),
+        (r"after (\d+) minutes without a record", cluster.STUCK / 60),
+        (r"\(or (\w+) times the longest task\)", cluster.STUCK_FACTOR),
+        (r"keeps those it decoded \((\d+) MB\)", view_cache.BYTES / MIB),
+        (r"scores (\d+) candidates each", neighbours.CANDIDATES),
+    ],
+    "page.md": [
+        (r"fused depth to 1/(\d+) of its range", encode.LARGEST - 1),
+        (r"sigma and confidence to (\w+) a percent", 100 * layers.RELATIVE_STEP),
+        (r"residuals to a (\w+) of the noise", maps.RESIDUAL_STEP),
+        (r"more than (\w+) that of the others", view_figures.NOISY),
+        (r"more than (\w+) the usual noise", view_figures.BIASED),
+        (r"within (\w+) noise scales of the surface", view_figures.GATE),
+        (r"less than (\w+) of the others", view_figures.FEW_KEPT),
+        (r"beyond (\d\.\d+): pose or calibration", view_figures.SHIFTED),
+        (r"(\d\.\d) million points in all", levels.MOST_POINTS / 1e6),
+    ],
+    "formats.md": [
+        (r"pixels of a map or image \| 2\^(\d+)", math.log2(limits.MOST_PIXELS)),
+        (r"at most (\d+) a byte of the file beyond the first 2\^25", limits.PIXELS_PER_BYTE),
+        (r"64 a byte of the file beyond the first 2\^(\d+) \| \| unpacked", math.log2(limits.FREE_PIXELS)),
+        (r"\| (\d+) a byte of the file beyond the first 2\^27", limits.UNPACKING),
+        (r"beyond the first 2\^(\d+) \| \| channels", math.log2(limits.FREE_BYTES)),
+        (r"all together (\d+) MiB beyond those", exr.BESIDE / MIB),
+        (r"a block of (\d+) MiB beyond one band", tiff_header.BESIDE / MIB),
+        (r"read whole \| (\d+) GiB", limits.MOST_BYTES / 1024 / MIB),
+        (r"JSON (\d+) MiB", json_object.LONGEST_JSON / MIB),
+        (r"tables of numbers (\d+) MiB", text_tables.LONGEST_TABLE / MIB),
+        (r"other text (\d+) MiB", text_tables.LONGEST_TEXT / MIB),
+        (r"is mapped \(uncompressed `.npz`\) \| (\d+) TiB", npz.MOST_ARCHIVE / MIB**2),
+        (r"1e-15 and (\w+) in their unit", view.LARGEST),
+        (r"or by the factor between (\S+) and", factor.GRID[0]),
+        (r"and (\w+) that fits best", factor.GRID[-1]),
+        (r"less than (\w+) pixel of parallax", compare.TOO_CLOSE),
+        (r"\(residual (\w+)d, or", scales.HALF),
+        (r"or (\d\.\d+) of it where they bend", scales.PARTLY),
+        (r"the maps by more than a (\w+)\)", scales.MUCH),
+        (r"more than a (\w+) apart in scale", scales.LARGE),
+        (r"and the residual (\w+)s; or views", compare.SURE),
+    ],
     "scenes.md": [
         (r"`min_confidence` (\d\.\d) instead", methods.PLAUSIBLE),
         (r"the map moves a (\w+) of the way", residual.SHARE),
