@@ -140,6 +140,8 @@ class TestLayers:
         rounded = coded([Layer("a", values, coarsest=1.0, reducible=True)], 4096)[0]
         assert rounded.description["stride"] == 1
         assert rounded.description["scale"] > 2 * fine.description["scale"]  # type: ignore[operator]
+        two = [Layer(key, each, coarsest=1.0, reducible=True) for key, each in (("a", values), ("b", values.T))]
+        assert [each.description["stride"] for each in coded(two, 2 * 4096)] == [1, 1]
         thinned = coded([Layer("a", values, reducible=True)], 4096)[0]
         assert thinned.description["stride"] == 2
         assert thinned.description["scale"] == pytest.approx(fine.description["scale"], rel=0.01)
