@@ -49,6 +49,18 @@ def test_strays_are_those_nobody_agrees_with() -> None:
     assert (kept >= 0).sum() == 15
 
 
+@pytest.mark.parametrize("reach", [1, 2])
+def test_who_agrees_is_asked_within_reach_on_every_side(reach: int) -> None:
+    grid = np.random.default_rng(1).choice([-1, 10, 12, 15], (9, 11)).astype(np.int32)
+    rows, columns = np.indices(grid.shape)
+    expected = np.full_like(grid, -1)
+    for row, column in np.argwhere(grid >= 0):
+        near = (abs(rows - row) <= reach) & (abs(columns - column) <= reach) & (grid >= 0)
+        if np.sum(near & (abs(grid - grid[row, column]) <= 2)) - 1 >= 3:
+            expected[row, column] = grid[row, column]
+    assert np.array_equal(kernels.without_strays(grid, reach, 2, 3), expected)
+
+
 def test_triangles_cover_the_image_and_planes_pass_through_their_corners() -> None:
     """An affine disparity is its own piecewise linear interpolation."""
     rng = np.random.default_rng(2)
