@@ -71,6 +71,17 @@ def test_mistakes_of_k_are_named(changes: dict[str, float], name: str) -> None:
     assert found.best.residual < found.stated.residual
 
 
+def test_maps_that_know_few_pixels_tell_inverted_poses() -> None:
+    """As of a lidar: no hypothesis meets more than a tenth of the pixels."""
+    rng, given = np.random.default_rng(0), views()
+    sparse = [np.where(rng.random(view.depth.shape) < 0.1, view.depth, np.nan) for view in given]
+    wrong = [replace(v, depth=z, pose=v.pose.inverse()) for v, z in zip(given, sparse, strict=True)]
+    found = check(wrong, SAMPLES)
+    assert max(fit.overlap for fit in found.fits) < 0.1
+    assert found.best.hypothesis.name.startswith("poses inverted")
+    assert found.is_sure
+
+
 OTHER_MISTAKES = {
     "rotations inverted, positions not": lambda view: replace(
         view, pose=Pose(view.pose.rotation.T, view.pose.translation)
