@@ -21,6 +21,8 @@ from cfusion.auto import (
 )
 from cfusion.cli import report_of_many
 from cfusion.datasets.check import compare, factor, scales
+from cfusion.frontends import cues, filling, kitti, stereo
+from cfusion.frontends.mc_cnn import matcher
 from cfusion.geometry import view
 from cfusion.io import json_object, limits, text_tables
 from cfusion.io.codecs import exr, npz, tiff_header
@@ -31,7 +33,17 @@ from cfusion.view import encode, layers, levels, maps, view_figures
 
 MIB = 2.0**20
 DOCS = Path(__file__).parent.parent / "docs"
-WORDS = {"a": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "ten": 10.0}
+WORDS = {
+    "a": 1.0,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "five": 5.0,
+    "six": 6.0,
+    "seven": 7.0,
+    "ten": 10.0,
+}
 WORDS |= {"twelve": 12.0, "twice": 2.0, "half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
 WORDS |= {"sixteenth": 1 / 16, "twentieth": 0.05, "hundredth": 0.01, "halve": 0.5}
 STATED: dict[str, list[tuple[str, float]]] = {
@@ -55,6 +67,28 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"with a halo of (\d+) pixels", solve_tile.REACH * mosaic.PASS + solve_tile.SPARE),
         (r"after (\w+) deaths", runner.MOST_DEATHS),
         (r"up to (\d+) megapixels", report_of_many.LARGEST / 1e6),
+    ],
+    "frontends.md": [
+        (r"pairs of the (\w+) frames nearest", kitti.FRAMES),
+        (r"may take (\d+) iterations instead", kitti.ITERATIONS),
+        (r"`min_confidence` (\d\.\d) instead", methods.PLAUSIBLE),
+        (r"Holes up to (\d+) pixels wide", filling.WIDEST),
+        (r"\(within (\d) pixel of disparity\)", filling.SAME),
+        (r"P1 = (\d),", 2 * matcher.PENALTIES.small_step),
+        (r"P2 = (\d+\.\d+) \(half", 2 * matcher.PENALTIES.large_step),
+        (r"divided by (\d) where one image has", matcher.PENALTIES.one_edge),
+        (r"by (\d\.\d) where both have", matcher.PENALTIES.both_edges),
+        (r"a step of (\d\.\d+) standard deviations", matcher.PENALTIES.edge),
+        (r"P1 is divided by (\d\.\d) where the disparity", matcher.PENALTIES.ground),
+        (r"(\w+) rounds with arms", matcher.McCnn().aggregations),
+        (r"arms of (\d) pixels", matcher.McCnn().arm),
+        (r"arms of 5 pixels within (\d\.\d+),", matcher.McCnn().arm_tolerance),
+        (r"Segments\*\* of up to (\d+) pixels", stereo.MC_CNN_CHECKS.speck),
+        (r"connected by steps of (\w+) pixel,", stereo.MC_CNN_CHECKS.speck_step),
+        (r"correlation of windows of (\d) x", cues.LIKENESS_WINDOW),
+        (r"its mean over (\d+) x", cues.SLOPE_WINDOW),
+        (r"left-right check \((\w+) pixel\)", stereo.ELAS_CHECKS.tolerance),
+        (r"its speck size \((\d+) pixels\)", stereo.ELAS_CHECKS.speck),
     ],
     "scale.md": [
         (r"(\w+) tries in all", cluster.TRIES),
