@@ -10,15 +10,19 @@ from cfusion import methods
 from cfusion.auto import (
     belief,
     cross_validation,
+    far,
     folds,
     holes,
     misreading,
+    occlusion,
     outlines,
     rivals,
     sample,
     small_parts,
     specks,
+    variable,
 )
+from cfusion.auto import noise as noise_of_views
 from cfusion.cli import report_of_many
 from cfusion.datasets.check import compare, factor, scales
 from cfusion.frontends import cues, filling, kitti, stereo
@@ -44,7 +48,16 @@ WORDS = {
     "seven": 7.0,
     "ten": 10.0,
 }
-WORDS |= {"twelve": 12.0, "twice": 2.0, "half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
+WORDS |= {
+    "twelve": 12.0,
+    "twice": 2.0,
+    "half": 0.5,
+    "third": 1 / 3,
+    "quarter": 0.25,
+    "fifth": 0.2,
+    "eighth": 0.125,
+    "tenth": 0.1,
+}
 WORDS |= {"sixteenth": 1 / 16, "twentieth": 0.05, "hundredth": 0.01, "halve": 0.5}
 STATED: dict[str, list[tuple[str, float]]] = {
     "height-models.md": [
@@ -148,6 +161,29 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"a (\w+) of the views is held out", folds.SHARE),
         (r"it is better by (\w+) standard errors of the difference", cross_validation.CHANCE),
         (r"must also be better by (\d\.\d)", 100 * cross_validation.LEAST_GAIN),
+        (r"tries alpha_1 in factors of (\w+)", cross_validation.LADDER),
+        (r"predicts held-out observations better by (\w+) standard error is taken", cross_validation.VARIABLE_CHANCE),
+        (r"predict held-out observations better by (\w+) standard errors", cross_validation.LOCAL_CHANCE),
+        (r"held-out views better by (\d\.\d) standard errors \(`edges`\)", cross_validation.EDGE_CHANCE),
+        (r"With one or two views it takes (\w+) standard errors", cross_validation.FEW_VIEWS_CHANCE),
+        (r"predicts held-out observations worse by a (\w+)\.", cross_validation.CLEAR_GAIN),
+        (r"a factor of (\w+) between the deciles", variable.WIDE),
+        (r"with q at most (\d)", misreading.MOST_LOST),
+        (r"pixels beside edges \((\d+) at least\)", outlines.TELLING),
+        (r"half of the other views, (\w+) at most, confirm", outlines.CONFIRMED),
+        (r"at most (\d) % of its pixels far from edges are blobs", 100 * outlines.BLOBS),
+        (r"at least (\w+) other views, by weight", occlusion.CONFIRMED),
+        (r"neighbours correlate by less than (\d\.\d+)", occlusion.ALIKE),
+        (r"at most (\d) % lie further than ten", 100 * occlusion.MOST_FAR_OFF),
+        (r"lie further than (\w+) noise scales from", occlusion.FAR_OFF),
+        (r"any share if they correlate by less than (\d\.\d+)", occlusion.INDEPENDENT),
+        (r"differ in noise by more than (\d\.\d+)", noise_of_views.VIEW_RATIO),
+        (r"a tile, an (\w+) of the image wide", 1 / far.TILES),
+        (r"fewer than (\w+) pixels of the surrounding 7 x 7", specks.MOST),
+        (r"between pixels \((\d\.\d) pixels at 45", noise_of_views.BETWEEN_PIXELS),
+        (r"\((\d\.\d) pixels for the confidence\)", noise_of_views.PIXEL_ERROR),
+        (r"six pixels and a (\w+) of a pixel are enough", small_parts.NEARER),
+        (r"the two are (\w+) pixel or more apart", small_parts.APART),
         (r"at most about (\d+ \d+) observed pixels", sample.ENOUGH),
         (r"tiles of (\d+) x", sample.TILE),
         (r"are divided by 1 \+ \(P / (\d)\)", misreading.FAR),
