@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rasterio
+from tests.rasters.conftest import write_tif
 
 from cfusion.errors import CFusionError, InputError
-from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units
+from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units, write
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
 from cfusion.rasters.grids import Grid
@@ -382,3 +384,15 @@ class TestPasses:
         (number, done, _), _, stages, _, _ = self.run([1e-4], 80, monkeypatch, **known)
         assert (number, done) == (2, 256)
         assert [name for name, _ in stages] == ["pass 1 of 128, tiles of 100"]
+
+
+@pytest.mark.parametrize(("most", "shape"), [(1600, (40, 60)), (30, (20, 30))])
+def test_a_picture_is_as_large_as_the_grid_up_to_its_longest_side(
+    most: int, shape: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "PICTURE", most)
+    write_tif(tmp_path / "height.tif", np.ones((40, 60), np.float32))
+    grid = SimpleNamespace(pixel=(0.5, 0.5), coordinates=SimpleNamespace(degrees=False))
+    write.Writer._picture(SimpleNamespace(draft=tmp_path, grid=grid))  # type: ignore[arg-type]
+    with rasterio.open(tmp_path / "hillshade.png") as picture:
+        assert picture.shape == shape

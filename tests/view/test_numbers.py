@@ -3,6 +3,7 @@
 import base64
 import math
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -217,7 +218,9 @@ class TestWords:
     def test_one_view_alone_needs_no_table(self) -> None:
         row = ViewFigures("a", 1.0, 0.0, 1.0, 0.0, 0.0)
         assert sections.views_section([row], 0, "metre") == sections.views_section([], None, "metre") == ""
-        assert "<small>reference</small>" in sections.views_section([row, row], 1, "metre")
+        shown = sections.views_section([row, replace(row, name="b")], 1, "metre")
+        assert "b <small>reference</small>" in shown
+        assert shown.count("<small>reference</small>") == 1
 
     def test_the_figures_at_the_top(self) -> None:
         depth = np.array([[1.0, NAN], [1.0, 1.0]])
