@@ -60,6 +60,12 @@ class TestWindows:
         assert all(sample._known(four[0], w) > 0.5 for w in windows if w not in met)
         assert sample.windows_of(four[::-1], self.GRID) == windows
 
+    def test_windows_of_a_strip_are_as_wide_as_it_is(self) -> None:
+        everywhere = self.raster(0, 0, 40000, 40000)
+        for down, right in ((40000, 200), (200, 40000)):
+            windows = sample.windows_of([everywhere], SimpleNamespace(width=right, height=down))  # type: ignore[arg-type]
+            assert all(slice(0, 200) in window for window in windows)
+
     def test_rasters_that_do_not_meet_are_looked_at_where_they_are(self) -> None:
         apart = [self.raster(0, 0, 900, 900), self.raster(2000, 1000, 3000, 2000)]
         windows = sample.windows_of(apart, self.GRID)
