@@ -204,6 +204,9 @@ class TestShifts:
         moved = np.roll(self.HOUSES, 4, 1)
         hidden = np.full((99, 99), np.nan)
         assert coregister.phase_shift([hidden, self.HOUSES], [hidden, moved]) == (4, 0)
+        for known in ([hidden, np.zeros((99, 99))], [np.zeros((99, 99)), hidden]):  # one of the two alone
+            grounds, heights = zip(known, (self.HOUSES, moved), strict=True)
+            assert coregister.phase_shift(grounds, heights) == (4, 0)
         assert coregister.phase_shift([self.HOUSES[:15]], [moved[:15]]) == (0.0, 0.0)
 
     def test_too_few_pixels_tell_nothing(self) -> None:
