@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
 from cfusion.datasets.check import Correction, align_scales, check, reprojection, warning
-from cfusion.datasets.check.reprojection import STATED, Hypothesis
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Samples
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.pose import turned_by
@@ -80,6 +82,14 @@ def test_maps_that_know_few_pixels_tell_inverted_poses() -> None:
     assert max(fit.overlap for fit in found.fits) < 0.1
     assert found.best.hypothesis.name.startswith("poses inverted")
     assert found.is_sure
+
+
+def test_k_of_another_image_is_scaled_about_the_middle() -> None:
+    """Of an image of 780 x 624 pixels, for one of 100 x 80."""
+    stated = np.array([[702.0, 700.0, 390.0, 312.0]])
+    samples: Any = SimpleNamespace(intrinsics=stated, widths=np.array([100]), heights=np.array([80]))
+    found = Samples._k(samples, np.array([0]), Hypothesis("", resized=True))
+    assert np.hstack(found) == pytest.approx([90.0, 700 * 80 / 624, 49.5, 39.5])
 
 
 OTHER_MISTAKES = {
