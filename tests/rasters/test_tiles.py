@@ -191,6 +191,17 @@ def test_the_share_of_a_stage_grows_from_nothing_towards_all_of_it(files: list[P
     assert compared[0] == pytest.approx(max(step.done for step in heard if step.stage == writing[0]))  # goes on there
 
 
+def test_a_ground_below_zero_is_certified_as_one_above(tmp_path: Path) -> None:
+    made = []
+    for height in (0, -400):
+        (tmp_path / str(height)).mkdir()
+        files = surveys(tmp_path / str(height), ground(48, 60) + height, 3)
+        made.append(fused(files).certificate)
+    above, below = made
+    assert 0 < below.bound < below.energy
+    assert (below.gap, below.bound) == (pytest.approx(above.gap, rel=0.01), pytest.approx(above.bound, rel=1e-3))
+
+
 def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:
     def stop(step: Any) -> None:
         if step.stage == "iterating":
