@@ -92,6 +92,14 @@ def test_k_of_another_image_is_scaled_about_the_middle() -> None:
     assert np.hstack(found) == pytest.approx([90.0, 700 * 80 / 624, 49.5, 39.5])
 
 
+def test_how_far_the_views_move_does_not_depend_on_where_the_world_begins() -> None:
+    far = np.array([5e5, -2e5, 40.0])
+    moved = [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + far)) for view in views()]
+    one, other = (Samples(each, 500).motion for each in (views(), moved))
+    assert one == pytest.approx(other, rel=1e-6)
+    assert one > 0.4
+
+
 OTHER_MISTAKES = {
     "rotations inverted, positions not": lambda view: replace(
         view, pose=Pose(view.pose.rotation.T, view.pose.translation)
