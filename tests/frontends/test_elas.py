@@ -256,5 +256,9 @@ def test_a_match_between_two_disparities_is_unique_and_one_of_two_places_is_not(
     theirs = np.random.default_rng(0).integers(0, 256, (40, 80, kernels.DIMENSIONS), dtype=np.uint8)
     either = [np.roll(theirs, shift, axis=1).astype(np.int32) for shift in (7, 7 + apart)]
     ours, texture = (sum(either) // 2).astype(np.uint8), np.full((40, 80), 1000, np.int32)
-    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, np.empty(16, np.int32))
+    costs = np.empty(16, np.int32)
+    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, costs)
     assert found in (7, 8) if apart == 1 else found == kernels.NOTHING
+    four = np.ix_((18, 22), (48, 52))  # corners of the square around the point
+    for disparity, cost in enumerate(costs):
+        assert cost == np.abs(ours[four].astype(int) - np.roll(theirs, disparity, axis=1)[four]).sum()
