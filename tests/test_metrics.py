@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cfusion.errors import CameraError, InputError, ShapeError
-from cfusion.geometry import Pinhole
+from cfusion.geometry import Orthographic, Pinhole
 from cfusion.metrics import arithmetic_mean, ause, evaluate, fill_background, geometric_mean, roc_auc
 
 CAMERA = Pinhole(10.0, 10.0, 1.0, 1.0, 3, 2)
@@ -166,10 +166,12 @@ def test_the_paper_protocol_gives_its_noisy_reference_row() -> None:
 
 
 @pytest.mark.parametrize("depth", [0.0, -1.0])
-def test_a_truth_without_a_disparity_is_refused_where_disparities_are_asked_for(depth: float) -> None:
+def test_a_truth_that_no_perspective_camera_sees_is_refused(depth: float) -> None:
     truth = np.full((4, 6), 2.0)
     truth[1, 2] = depth
     camera = Pinhole(50.0, 50.0, 2.5, 1.5, 6, 4)
-    with pytest.raises(InputError, match="<= 0, which have no disparity"):
-        evaluate(np.full((4, 6), 2.0), truth, camera, baseline=0.5)
+    for baseline in (None, 0.5):
+        with pytest.raises(InputError, match="the truth is zero or negative at 1 of 24 pixels; use NaN for unknown"):
+            evaluate(np.full((4, 6), 2.0), truth, camera, baseline)
+    assert evaluate(np.full((4, 6), 2.0), truth, Orthographic(1.0, 2.5, 1.5, 6, 4)).density == 100
     assert evaluate(np.full((4, 6), 2.0), truth).bias == pytest.approx((2 - depth) / 24)

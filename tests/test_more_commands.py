@@ -373,9 +373,9 @@ def test_more_is_said_of_a_scene(capsys: pytest.CaptureFixture[str], monkeypatch
 @pytest.mark.parametrize(
     ("lonely", "told"),
     [
-        (1, "1 view shares nothing with any other (0): fused alone"),
-        (5, "5 views share nothing with any other (0, 1, 2, 3, 4): fused alone"),
-        (6, "6 views share nothing with any other (0, 1, 2, 3, 4, ...): fused alone"),
+        (1, "1 view shares nothing with any other (0): fused alone; empty, or misplaced?"),
+        (5, "5 views share nothing with any other (0, 1, 2, 3, 4): fused alone; empty, or misplaced?"),
+        (6, "6 views share nothing with any other (0, 1, 2, 3, 4, ...): fused alone; empty, or misplaced?"),
     ],
 )
 def test_views_that_share_nothing_are_counted_and_the_first_five_are_named(

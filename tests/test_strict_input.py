@@ -41,6 +41,10 @@ def test_counts_are_no_lengths(kind: str) -> None:
         View(counts, CAMERA, Pose.identity())
     with pytest.raises(InputError, match=r"depth / 1000\.0 for millimetres"):
         Stack(counts[None])
+    for unstated in ("int64", "uint64"):  # of `(1000 * depth).astype(int)`; in a stack the heights of some rasters
+        with pytest.raises(InputError, match=r"depth / 1000\.0 for millimetres"):
+            View(counts.astype(unstated), CAMERA, Pose.identity())
+    assert View([[1] * 5] * 4, CAMERA, Pose.identity()).depth.dtype == np.float32  # type: ignore[arg-type]
     assert Stack([[[1, 2], [3, 4]]]).shape == (2, 2)  # type: ignore[arg-type] # what people type
 
 

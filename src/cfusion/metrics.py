@@ -118,6 +118,9 @@ def evaluate(
     if estimate.shape != true.shape or estimate.ndim != 2:
         raise ShapeError(f"depth is {estimate.shape}, the truth is {true.shape}; give both the same (H, W)")
     known = ~np.isnan(true)
+    behind = int((true <= 0).sum())
+    if behind and isinstance(camera, Pinhole):  # 0 for unknown would be scored as a wall at the camera
+        raise InputError(f"the truth is zero or negative at {behind} of {true.size} pixels; use NaN for unknown")
     if not known.any():
         raise InputError("the truth is NaN everywhere; give a truth with known pixels")
     both = known & ~np.isnan(estimate)
@@ -221,8 +224,6 @@ def _disparity_scores(
         raise CameraError("a baseline was given without a pinhole camera; give camera=Pinhole(...) as well")
     if not is_number(baseline) or not (isfinite(baseline) and baseline > 0):
         raise InputError(f"baseline is {str(baseline)[:40]}; give a positive length in the unit of depth")
-    if not np.nanmin(true) > 0:
-        raise InputError("the truth has depths <= 0, which have no disparity; set them to NaN")
     factor = camera.fx * baseline
     known = ~np.isnan(true)
     wanted = factor / true[known]

@@ -247,3 +247,31 @@ def test_a_disk_that_cannot_bring_is_not_one_that_failed(tmp_path: Path, monkeyp
             with filling(folder) as draft:
                 (draft / "x").write_text("1")
         assert folder.exists() != fails
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_a_folder_with_a_mounted_disk_is_not_exchanged(
+    mounted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the disk were copied beside the results and removed from the disk."""
+    folder = tmp_path / "ou t"
+    (folder / "disk").mkdir(parents=True)
+    place = str(folder / "disk").replace(" ", "\\040") if mounted else "/elsewhere"
+    listed = tmp_path / "mountinfo"
+    listed.write_text(f"36 35 98:0 /mnt1 {place} rw,noatime master:1 - ext3 /dev/root rw\n")
+    monkeypatch.setattr(atomic, "MOUNTS", listed)
+    (folder / "a.txt").write_text("old")
+    before = (folder / "disk").stat().st_ino
+    with filling(folder) as draft:
+        for name in ("a.txt", "b.txt"):
+            (draft / name).write_text("new")
+    assert [(folder / name).read_text() for name in ("a.txt", "b.txt")] == ["new", "new"]
+    assert ((folder / "disk").stat().st_ino == before) is mounted
+
+
+def test_a_folder_on_another_disk_is_a_mount_without_a_list_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic, "MOUNTS", tmp_path / "none")
+    assert atomic._mounts_below(Path("/"), [Path("/proc")])
+    assert not atomic._mounts_below(tmp_path, [tmp_path])

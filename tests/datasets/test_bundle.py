@@ -10,7 +10,7 @@ import pytest
 
 from cfusion.datasets import READERS, read, write_bundle, write_views
 from cfusion.errors import CameraError, FileError, InputError, PoseError, ShapeError
-from cfusion.geometry import Orthographic, Pinhole, Pose, View
+from cfusion.geometry import Orthographic, Pinhole, Pose, Stack, View
 
 PINHOLE = {"type": "pinhole", "fx": 5, "fy": 5.0, "cx": 1.0, "cy": 0.5, "width": 3, "height": 2}
 POSE = [[1, 0, 0, 0.5], [0, 0, -1, 0], [0, 1, 0, 2], [0, 0, 0, 1]]
@@ -229,3 +229,15 @@ def test_depth_of_zero_names_the_view(folder: Path) -> None:
     np.save(folder / "depth" / "0.npy", np.zeros((2, 3), np.float32))
     with pytest.raises(InputError, match=r"views\[0\].*use NaN for unknown"):
         read(folder)
+
+
+def test_a_data_set_and_its_views_print_as_one_line(tmp_path: Path) -> None:
+    depth = np.full((3, 4), 2.5, np.float32)
+    depth[0, :3] = np.nan
+    write_bundle([View(depth, Pinhole(5, 5, 1.5, 1, 4, 3), Pose.identity(), name="left")], tmp_path / "data")
+    views = read(tmp_path / "data")
+    assert repr(views) == "Dataset(1 views, metre, 'bundle: unit metre, camera-to-world; 1 view')"
+    assert repr(views[0]) == "View('left', 4 x 3, known 75.0%, depth 2.5 to 2.5, Pinhole)"
+    assert repr(Stack(np.ones((2, 3, 4)))) == "Stack(2 maps, 4 x 3)"
+    assert repr(Stack(np.ones((2, 3, 4)), np.ones((2, 3, 4)))) == "Stack(2 maps, 4 x 3, weighed)"
+    assert "known 0.0%, Pinhole" in repr(View(np.full((3, 4), np.nan), Pinhole(5, 5, 1.5, 1, 4, 3), Pose.identity()))

@@ -104,7 +104,7 @@ def for_to_host(rng):
 
 @inputs
 def for_precompile(rng):
-    return [(SHAPE, 2, Fidelity.L1)]
+    return [(SHAPE, 2, Fidelity.L1, posed, True) for posed in (False, True)]
 
 
 @inputs

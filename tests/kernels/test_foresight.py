@@ -203,6 +203,6 @@ def test_workers_start_no_helpers() -> None:
 def test_nothing_is_compiled_where_numba_is_told_not_to() -> None:
     program = (
         "from cfusion.kernels import cpu\nfrom cfusion.kernels.contract import Fidelity\n"
-        "cpu.precompile((3, 4), 2, Fidelity.L1)"
+        "cpu.precompile((3, 4), 2, Fidelity.L1, posed=False, adaptive=False)"
     )
     subprocess.run([sys.executable, "-c", program], env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True)

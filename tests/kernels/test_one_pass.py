@@ -222,7 +222,8 @@ def cases(i: Inputs) -> list[Case]:
         (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
-        (occlusion._denied, (i.mask(), i.positive(VIEWS), 2, 1.5), {}),
+        (occlusion._support, (i.positive(VIEWS), 2), {}),
+        (occlusion._denied, (i.mask(), i.positive(), 1.5), {}),
         (
             occlusion._without,
             (i.stack(), i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), (np.arange(VIEWS) != 1)[:, None, None]),
@@ -337,6 +338,7 @@ def cases(i: Inputs) -> list[Case]:
         (belief._unlike, (i.positive(), i.positive()), {}),
         (surface.shown, (i.map(),), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
+        (belief._against, (i.mask(), i.mask(), 9 * i.positive(), 0.4 * i.unit()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),
         (belief._unless_outlined, (i.map(), 0.4 * i.unit(), i.mask(), i.positive(), i.mask(), i.positive()), {}),
         (surface.where_known, (i.map(), i.doubles()), {}),

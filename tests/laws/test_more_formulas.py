@@ -109,8 +109,9 @@ class TestLeftOut:
     def test_denied_by_enough_of_the_others(self) -> None:
         weights = np.array([[[5.0, 5.0]], [[1.0, 1.0]], [[1.0, 0.5]]], np.float32)
         wrong = np.array([[True, True]])
-        assert occlusion._denied(wrong, weights, 0, 2.0).tolist() == [[True, False]]
-        assert not occlusion._denied(~wrong, weights, 0, 2.0).any()
+        support = occlusion._support(weights, 0)
+        assert occlusion._denied(wrong, support, 2.0).tolist() == [[True, False]]
+        assert not occlusion._denied(~wrong, support, 2.0).any()
 
     def test_further_than_so_many_units(self) -> None:
         surface, unit = np.full((1, 3), 2.0, np.float32), np.array([[1.0, 1.0, 2.0]], np.float32)
@@ -306,7 +307,8 @@ def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
     def raster(side: int) -> Any:
         grid = SimpleNamespace(width=side, height=side)
         return SimpleNamespace(
-            grid=grid, path="a.tif", name="a", heights=lambda left, top, w, h: np.full((1, 1), NAN, np.float32)
+            **{"grid": grid, "path": "a.tif", "name": "a", "stored": lambda heights: heights},
+            heights=lambda left, top, w, h: np.full((1, 1), NAN, np.float32),
         )
 
     whole = inspect_raster.SIDE * inspect_raster.ACROSS

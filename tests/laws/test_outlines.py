@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
-from cfusion.auto import belief, occlusion
+from cfusion.auto import belief, outlines
 from cfusion.auto.belief import _unless_outlined
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.occlusion import observe
-from cfusion.auto.outlines import are_exact, measured_alike, of_reference, put_in_place
+from cfusion.auto.outlines import Tally, measured_alike, of_reference, put_in_place, tallied
 from cfusion.auto.settings import Settings
 from cfusion.solvers import PDHG
 from cfusion.source import Posed
@@ -55,10 +55,14 @@ def jagged(depth: np.ndarray, seed: int) -> np.ndarray:
     return np.stack([np.roll(row, move) for row, move in zip(depth, moves, strict=True)])
 
 
-def exact(views: list[View], surface: np.ndarray = TRUTH) -> bool | None:
-    """Whether `auto` takes the outlines of the middle view for exact, given a surface."""
+def outlines_of(views: list[View], surface: np.ndarray = TRUTH) -> outlines.Outlines:
+    """What `auto` finds of the outlines of the middle view, given a surface."""
     source = Posed.of(views, len(views) // 2, NUMPY)
     return observe(source, surface.astype(np.float32), Settings(), NUMPY).outlines
+
+
+def exact(views: list[View], surface: np.ndarray = TRUTH) -> bool | None:
+    return outlines_of(views, surface).exact
 
 
 @pytest.mark.parametrize("count", [3, 7])
@@ -100,7 +104,7 @@ def test_a_reference_that_its_front_end_doubts_decides_nothing() -> None:
         views = views_of(maps)
         views[MIDDLE] = replace(views[MIDDLE], confidence=sure)
         observed = observe(Posed.of(views, MIDDLE, NUMPY), surface, Settings(), NUMPY)
-        assert observed.outlines
+        assert observed.outlines.exact
         assert bool((observed.surface[22:37, 42:44] > 30).any()) == changed
 
 
@@ -143,7 +147,7 @@ def test_half_of_the_others_deny_an_outline_three_at_most(views: int, support: i
     weights[: support + 1] = 1.0  # the reference is the first
     relief = np.where(np.arange(40) // 4 % 2 == 0, 1.0, 0.0).astype(np.float32) * np.ones((20, 1), np.float32)
     reliefs = (relief,) * 5
-    assert are_exact(nothing, wrong, weights, 0, reliefs, np.float32(0.01)) is found
+    assert tallied(nothing, wrong, weights, 0, reliefs, np.float32(0.01)).exact is found
 
 
 def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
@@ -151,13 +155,13 @@ def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
     relief[:, 20:] = 1.0
     alike, nothing, weights = np.zeros(relief.shape, np.bool_), np.zeros(relief.shape, np.bool_), np.ones((3, 20, 40))
     alike[:3, :2] = True
-    assert are_exact(nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01))
-    assert not are_exact(alike, nothing, weights, 0, (relief,) * 5, np.float32(0.01))
+    assert tallied(nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
+    assert not tallied(alike, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
 
 
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the law above can fail."""
-    monkeypatch.setattr(occlusion, "are_exact", lambda *_: False)
+    monkeypatch.setattr(outlines, "DENIED", -1.0)
     off = np.abs(fuse(views_of(noisy(0)), min_confidence=0.0).depth - TRUTH)
     assert (off > 1).sum() > 20
 
@@ -169,6 +173,50 @@ def test_jagged_outlines_are_not_exact(count: int) -> None:
     assert exact(views_of(maps)[first : first + count])
     maps[MIDDLE] = jagged(maps[MIDDLE], 0)
     assert exact(views_of(maps)[first : first + count]) is False
+
+
+def test_misplaced_outlines_are_jagged_or_of_errors_that_neighbours_share() -> None:
+    maps, rng = noisy(0), np.random.default_rng(0)
+    assert not outlines_of(views_of(maps)).misplaced
+    alike = [
+        seen_from(STEP * (k - MIDDLE)) + np.kron(rng.normal(0, NOISE, (15, 20)), np.ones((4, 4))) for k in range(7)
+    ]
+    assert outlines_of(views_of(alike)).misplaced
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    assert outlines_of(views_of(maps)).misplaced
+
+
+def test_steps_of_misplaced_outlines_are_less_sure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `auto` finds them."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    found = fuse(views_of(maps), min_confidence=0.0).confidence
+    monkeypatch.setattr(belief, "STEP_SIZE", 0.0)
+    without = fuse(views_of(maps), min_confidence=0.0).confidence
+    assert (found <= without).all()
+    assert 0.02 < np.mean(found < without) < 0.5
+
+
+def test_jagged_outlines_of_the_reference_give_way_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside an edge other views weigh little: the reference alone had more weight than six that deny it."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+
+    def off() -> int:
+        return int((np.abs(fuse(views_of(maps), min_confidence=0.0).depth - TRUTH) > 1).sum())
+
+    found = off()
+    monkeypatch.setattr(outlines, "JAGGED", np.inf)
+    assert found < 0.6 * off()
+
+
+def test_few_denied_pixels_are_no_jagged_outlines_nor_are_blobs() -> None:
+    """Views that are out of place deny up to 8 % of exact outlines; the outlines of blobs are those of nothing."""
+    assert Tally(9, 100, 0, 100).jagged
+    assert not Tally(8, 100, 0, 100).jagged
+    assert not Tally(9, 100, 2, 100).jagged
+    assert not Tally(9, 99, 0, 100).jagged
+    assert not Tally(9, 100, 0, 100).exact
 
 
 def test_a_reference_that_is_wrong_in_blobs_has_no_exact_outlines() -> None:
@@ -222,7 +270,7 @@ def test_choices_are_judged_with_what_all_views_measured() -> None:
     surface, _ = first_surface(source, Settings(), PDHG(), NUMPY)
     observed = observe(source, surface, Settings(), NUMPY)
     left_out = np.isfinite(observed.judging.depths) & ~np.isfinite(observed.stack.depths)
-    assert observed.outlines
+    assert observed.outlines.exact
     assert left_out.any()
     assert not left_out[MIDDLE].any()
     assert np.sum(np.abs(surface - TRUTH) > 1) > 20

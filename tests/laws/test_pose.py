@@ -107,8 +107,10 @@ def test_matrices_of_the_wrong_kind_are_refused() -> None:
         Pose.from_matrix(np.eye(3))
     projective = np.eye(4)
     projective[3, 2] = 1.0
-    with pytest.raises(PoseError, match="last row"):
-        Pose.from_matrix(projective)
+    with pytest.raises(PoseError, match=r"last row .* if it is stored by columns, give its transpose"):
+        Pose.from_matrix(projective)  # or moved by (0, 0, 1), as OpenGL and ARKit lay matrices out
+    with pytest.raises(PoseError, match=r"last row .*, expected \[0, 0, 0, 1\]$"):
+        Pose.from_matrix(2 * np.eye(4))
     with pytest.raises(PoseError, match="not finite"):
         Pose(np.eye(3), np.array([0.0, np.inf, 0.0]))
     with pytest.raises(ShapeError, match=r"\(4, 2\)"):

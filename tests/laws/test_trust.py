@@ -67,6 +67,25 @@ def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool,
     assert (np.delete(interpolated, [11, 12] if edge else [], 1) > 0.5).all()  # but for the step's own two pixels
 
 
+def test_beside_misplaced_outlines_larger_steps_are_less_sure() -> None:
+    """The odds fall as the 0.4th power of the step over six noise scales; a slope is no step."""
+    near = np.full((24, 24), 4.0, np.float32)
+    support = np.ones((5, 24, 24), np.bool_)
+    evidence = Evidence(support, ~support, np.zeros(support.shape, np.float32), support.astype(np.float32))
+    noise, odds = np.full_like(near, 0.01), {}
+    for size, misplaced in ((0.12, True), (1.2, True), (0.12, False), (1.2, False)):
+        depth = near + np.where(np.arange(24) < 12, 0, np.float32(size))
+        p = confidence(evidence, depth, noise, noise, NUMPY, misplaced=misplaced)[12].astype(float)
+        odds[size, misplaced] = p / (1 - p)
+    np.testing.assert_allclose(odds[0.12, True][10] / odds[1.2, True][10], 10**0.4, rtol=1e-3)
+    np.testing.assert_allclose(odds[0.12, False][10] / odds[0.12, True][10], 2**0.4, rtol=1e-3)
+    np.testing.assert_array_equal(odds[1.2, False][[9, 10, 13, 14]], odds[0.12, False][[9, 10, 13, 14]])
+    np.testing.assert_array_equal(odds[1.2, True][:9], odds[1.2, False][:9])
+    slope = near + 0.1 * np.arange(24, dtype=np.float32)
+    steep = [confidence(evidence, slope, noise, noise, NUMPY, misplaced=each) for each in (True, False)]
+    np.testing.assert_array_equal(*steep)
+
+
 def test_what_is_beside_an_edge_is_less_sure_and_so_is_what_has_a_large_error_bar() -> None:
     """Two pixels on either side of the step; and where the error bar is larger than usual. A smaller one is surer."""
     depth = np.where(np.arange(24) < 12, 4, 5)[None].repeat(24, 0).astype(np.float32)

@@ -14,8 +14,11 @@ from tests.rasters.conftest import CORNER, ground, surveys, write_tif
 from cfusion import fuse_rasters
 from cfusion.cli.main import main
 from cfusion.errors import CFusionError, FileError, InputError
+from cfusion.io.codecs.geotiff import read_heights
+from cfusion.rasters import inspect_raster
 from cfusion.rasters.begin import plan_mosaic
 from cfusion.rasters.options import Options, in_keywords
+from cfusion.rasters.raster import open_raster
 
 TRUTH = ground(64, 64)
 
@@ -114,6 +117,29 @@ def test_a_filling_value(first: Path, tmp_path: Path) -> None:
     refused([first, other(tmp_path, values=filled)], "--nodata 0")
     plan = plan_mosaic([first, tmp_path / "other.tif"], Options(nodata=(0.0,)))
     assert np.isnan(plan.rasters[1].read(slice(0, 64), slice(0, 64))).sum() == 400
+
+
+def test_a_filling_value_of_scaled_counts_is_named_as_it_is_stored(first: Path, tmp_path: Path) -> None:
+    counts = np.round((TRUTH - 50) / 0.01).astype(np.int16)
+    counts[10:30, 10:30] = -9999
+    scaled = other(tmp_path, values=counts, nodata=-32768, scales=0.01, offsets=50.0)
+    refused([first, scaled], "--nodata -9999")
+    plan = plan_mosaic([first, scaled], Options(nodata=(-9999.0,)))
+    assert np.isnan(plan.rasters[1].read(slice(0, 64), slice(0, 64))).sum() == 400
+
+
+def test_a_filling_value_beside_the_sample_of_a_large_raster(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_raster, "SIDE", 16)
+    monkeypatch.setattr(inspect_raster, "ACROSS", 1)
+    filled = TRUTH.copy()
+    filled[40, 50] = -32768
+    rasters = [first, other(tmp_path, values=filled)]
+    plan_mosaic(rasters, Options(keep_offsets=True))
+    with pytest.raises(InputError, match=r"other.tif has 0.02% of its pixels at exactly -32768 .* nodata -32768"):
+        fuse_rasters(rasters, tmp_path / "out.tif", keep_offsets=True, backend="numpy")
+    assert not (tmp_path / "out.tif").exists()
 
 
 def test_sea_level_is_no_filling_value(tmp_path: Path) -> None:
@@ -266,3 +292,54 @@ def test_metres_and_feet_that_no_file_states(
     scaled = write_tif(tmp_path / "scaled.tif", (TRUTH * factor).astype(np.float32), scales=1 / factor)
     plan_mosaic([first, scaled], Options(coregister=coregister))
     plan_mosaic([first, others], Options(keep_offsets=True))
+
+
+def test_rasters_that_hardly_overlap_are_not_compared_and_that_is_said(first: Path, tmp_path: Path) -> None:
+    """`--coregister` said `offset +0 removed`."""
+    beside = other(tmp_path, values=TRUTH + 50, corner=(CORNER[0] + 0.5 * 62, CORNER[1]))
+    assert (said := plan_mosaic([first, beside], Options()).sentences[-1]).startswith(
+        "other.tif: 128 pixels in common with the others (where it lies +"
+    ), said
+    assert "too few to see another datum" in said
+    refused([first, beside], r"other.tif has 128 pixels in common .* too few for --coregister", coregister="offset")
+    third = write_tif(tmp_path / "third.tif", TRUTH)
+    three = plan_mosaic([beside, third, first], Options()).sentences[-1]
+    assert three.startswith("other.tif: 128 pixels")
+    assert not any("in common" in each for each in plan_mosaic([first, third], Options()).sentences)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint16"])
+def test_where_an_alpha_band_is_zero_nothing_is_known(first: Path, tmp_path: Path, dtype: str) -> None:
+    """GDAL takes an alpha band for a mask if it holds bytes or uint16 only."""
+    file, known = tmp_path / "low.tif", np.ones((64, 64))
+    known[10:14, 20:25] = 0
+    profile = {"driver": "GTiff", "height": 64, "width": 64, "count": 2, "dtype": dtype, "crs": "EPSG:32631"}
+    with rasterio.open(
+        file, "w", alpha="yes", transform=Affine(0.5, 0, CORNER[0], 0, -0.5, CORNER[1]), **profile
+    ) as raster:
+        raster.write((known * np.maximum(np.round(TRUTH) - 100, 0)).astype(dtype), 1)
+        raster.write((known * 255).astype(dtype), 2)
+    heights = open_raster(file).heights(0, 0, 64, 64)
+    np.testing.assert_array_equal(np.isnan(heights), known == 0)
+    np.testing.assert_array_equal(np.isnan(read_heights(file)), known == 0)
+
+
+def test_sigmas_in_another_order_than_the_rasters(tmp_path: Path) -> None:
+    """Most heights were left out: where their sigma is unknown they are, too."""
+    west, east = CORNER, (CORNER[0] + 0.5 * 44, CORNER[1])
+    files = [write_tif(tmp_path / f"{name}.tif", TRUTH, corner) for name, corner in (("a", west), ("b", east))]
+    ones = np.ones((64, 64), np.float32)
+    sigmas = tuple(write_tif(tmp_path / f"{name}_s.tif", ones, place) for name, place in (("a", west), ("b", east)))
+    assert plan_mosaic(files, Options(sigma=sigmas, keep_offsets=True)).beliefs is not None
+    refused(
+        files, r"b_s\.tif covers 31% of a\.tif, .* in the order of the rasters", sigma=sigmas[::-1], keep_offsets=True
+    )
+
+
+def test_a_coarser_raster_is_said_to_smooth(first: Path, tmp_path: Path) -> None:
+    def said(step: int) -> str:
+        coarse = other(tmp_path, values=TRUTH[::step, ::step], pixel=0.5 * step, corner=(CORNER[0] + 0.1, CORNER[1]))
+        return " ".join(plan_mosaic([first, coarse], Options(keep_offsets=True)).sentences)
+
+    assert "resampled bilinear, one of its pixels to 4 x 4 of the mosaic: it smooths finer detail" in said(4)
+    assert "smooths" not in said(1)

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import rasterio
-from tests.rasters.conftest import write_tif
+from tests.rasters import conftest
 
-from cfusion.errors import CFusionError, InputError
+from cfusion import fuse_rasters
+from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units, write
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.journal import FACTS, STEPS, Journal
+from cfusion.rasters.journal import FACTS, STEPS, Journal, alone_at_work
 from cfusion.rasters.runner import MOST_DEATHS, Crew
 
 
@@ -294,6 +295,32 @@ def test_the_line_that_was_being_written_is_done_again(tmp_path: Path) -> None:
     assert other._done == {}
 
 
+def test_a_run_keeps_its_work_folder_from_others(tmp_path: Path) -> None:
+    """Of two runs with other options, the second removed the images of the first; of equal ones, both wrote to them."""
+    surveyed = conftest.surveys(tmp_path, conftest.ground(32, 32), 2)
+    out, work = tmp_path / "out.tif", tmp_path / ".out.tif.work"
+    with alone_at_work(work):
+        kept = Journal(work, "k")
+        kept.put("goal", 64)
+        for options in ({}, {"tolerance": 0.1}):
+            with pytest.raises(FileError, match=r"another command is working in .*\.out\.tif\.work; wait for it"):
+                fuse_rasters(surveyed, out, backend="numpy", **options)
+        Journal(work, "another")  # begins anew in the same folder, whose lock it keeps
+        with pytest.raises(FileError, match="another command"), alone_at_work(work):
+            pass
+    made = fuse_rasters(surveyed, out, backend="numpy")
+    size, gap = "2 rasters, 32 x 32", f"gap {made.gap:.1e}, {made.iterations} iterations"
+    assert repr(made) == f"Mosaic({size}, {gap}, written to {out})"
+    assert out.exists()
+    assert not work.exists()
+
+
+def test_a_work_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(FileError, match="choose another place with --scratch"), alone_at_work(tmp_path / "work"):
+        pass
+
+
 def test_what_a_worker_raises_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that dies is replaced, a few times."""
     from concurrent.futures.process import BrokenProcessPool
@@ -400,7 +427,7 @@ def test_a_picture_is_as_large_as_the_grid_up_to_its_longest_side(
     most: int, shape: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "PICTURE", most)
-    write_tif(tmp_path / "height.tif", np.ones((40, 60), np.float32))
+    conftest.write_tif(tmp_path / "height.tif", np.ones((40, 60), np.float32))
     grid = SimpleNamespace(pixel=(0.5, 0.5), coordinates=SimpleNamespace(degrees=False))
     write.Writer._picture(SimpleNamespace(draft=tmp_path, grid=grid))  # type: ignore[arg-type]
     with rasterio.open(tmp_path / "hillshade.png") as picture:

@@ -233,6 +233,23 @@ class TestGround:
         else:
             ground.require_no_filling("a.tif", heights)
 
+    @pytest.mark.parametrize(("value", "refused"), [(-9999, True), (-32768, True), (-9998, False), (-9999.5, False)])
+    def test_one_pixel_of_a_usual_fill_value_is_enough(self, value: float, refused: bool) -> None:
+        heights = np.linspace(10, 14, 20_000).reshape(100, 200)
+        heights[3, 5] = value
+        for usual_only in (False, True):
+            if refused:
+                with pytest.raises(InputError, match=f"has 1 of its pixels at exactly {value:g} .* --nodata {value:g}"):
+                    ground.require_no_filling("a.tif", heights, usual_only=usual_only)
+            else:
+                ground.require_no_filling("a.tif", heights, usual_only=usual_only)
+        ground.require_no_filling("deep.tif", np.linspace(-10_010, -9_990, 21).repeat(20))
+
+    def test_of_a_part_only_usual_fill_values_are_judged(self) -> None:
+        cliff = np.linspace(10, 14, 1000).reshape(20, 50)
+        cliff[:5] = 0
+        ground.require_no_filling("a.tif", cliff, usual_only=True)
+
     def test_so_is_one_above_all_others(self) -> None:
         heights = np.linspace(10, 14, 1000).reshape(20, 50)
         heights.ravel()[:16] = 9999
@@ -286,10 +303,20 @@ class TestWork:
         count = known.sum(axis=0)
         found = _sigma(quiet, known, count, (3.0, 4.0), 0.5)
         assert found[4, 4] == pytest.approx(0.5 * np.sqrt((9 + 16) / 2) / np.sqrt(2))
-        loud = np.full((2, 9, 9), 100.0, np.float32)  # blunders count as six scales
-        assert _sigma(loud, known, count, (3.0, 4.0), 0.5)[4, 4] == pytest.approx(
-            0.5 * 1.2533 * (6 * 3 + 6 * 4) / 2 / np.sqrt(2)
-        )
+
+    def test_sigma_counts_a_blunder_as_six_scales_and_a_dispute_as_what_it_is(self) -> None:
+        """Two rasters that are 100 apart: sigma was that of a blunder, and the fused height off by 100 or 0."""
+        loud = np.zeros((3, 9, 9), np.float32)
+        loud[2] = 100.0
+        known = np.ones(loud.shape, np.bool_)
+        one_of_three = _sigma(loud, known, known.sum(axis=0), (3.0, 4.0, 5.0), 0.5)
+        assert one_of_three == pytest.approx(0.5 * 1.2533 * 6 * 5 / 3 / np.sqrt(3))
+        one_of_two = _sigma(loud[1:], known[1:], known[1:].sum(axis=0), (4.0, 5.0), 0.5)
+        assert one_of_two == pytest.approx(1.2533 * 100 / 2)
+        loud[2, 4:] = 0.0  # where fewer than half of the observations nearby are loud, they are blunders
+        mixed = _sigma(loud[1:], known[1:], known[1:].sum(axis=0), (4.0, 5.0), 0.5)
+        assert mixed[8, 4] == pytest.approx(0.5 * np.sqrt((16 + 25) / 2) / np.sqrt(2))
+        assert mixed[0, 4] == pytest.approx(0.5 * 1.2533 * 6 * 5 * 4 / 10 / np.sqrt(2))
 
     def test_weights_of_a_window(self) -> None:
         heights = np.array([[1.0, NAN]], np.float32)
@@ -301,7 +328,7 @@ class TestWork:
 
         all_known = np.ones((1, 6), np.float32)
         sigmas = RasterWeights(Stated(), True, scale=4.0, factor=3.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
-        assert sigmas.tolist() == [[12.0, 3.0, 0.0, 3 * 16.0, 0.0, 3e4]]
+        assert sigmas.tolist() == [[12.0, 3.0, 0.0, 0.0, 0.0, 3e4]]
         weights = RasterWeights(Stated(), False, scale=4.0).weights(slice(0, 1), slice(0, 6), all_known)  # type: ignore[arg-type]
         assert weights[0] == pytest.approx([0.5, 1.0, 0.0, 0.0, 0.0, 1e-4])
 
@@ -379,6 +406,9 @@ class Wavy:
     def __init__(self, off=(0.0, 0.0), offset=0.0, tilt=(0.0, 0.0), noise=0.0, plane=(0.0, 0.0, 0.0), moved=(0.0, 0.0)):  # type: ignore[no-untyped-def]
         self.off, self.offset, self.tilt, self.noise, self.plane, self.moved = off, offset, tilt, noise, plane, moved
 
+    def footprint(self) -> tuple[int, int, int, int]:
+        return 0, 0, 80, 70
+
     @staticmethod
     def ground(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return 4 * np.sin(u / 7) * np.cos(v / 6) + 2 * np.sin(v / 4 + u / 11)
@@ -431,6 +461,15 @@ class TestCoregister:
         assert found.offset == pytest.approx(1.0, abs=0.03)
         assert self.placed(Wavy(tilt=(0.02, -0.05)), "shift").tilt == (0.0, 0.0)
 
+    def test_a_tilt_that_a_narrow_overlap_does_not_tell_is_left_out(self) -> None:
+        """Of 70 x 5 pixels only the tilt along rows: across 80 columns the other one would be off by many noises."""
+        raster, narrow = Wavy(offset=1.0, tilt=(0.0, -0.05), noise=0.05), np.full((70, 80), NAN)
+        narrow[:, 70:75] = Wavy().read(*self.WINDOWS[0])[:, 70:75]
+        found = coregister.place(raster, [narrow], self.WINDOWS, "tilt")  # type: ignore[arg-type]
+        assert found.tilt[0] == 0.0
+        assert found.tilt[1] == pytest.approx(-0.05, abs=5e-4)
+        assert found.offset == pytest.approx(1.0, abs=0.03)
+
     def test_what_was_found_is_taken_out(self) -> None:
         raster = Wavy((1.4, -2.0), offset=3.0, tilt=(0.01, 0.02))
         placed = coregister.corrected(raster, coregister.Placement(3.0, (0.01, 0.02), (1.4, -2.0)))  # type: ignore[arg-type]
@@ -441,9 +480,8 @@ class TestCoregister:
 
     def test_few_pixels_are_left_where_they_are_and_two_hundred_are_placed(self) -> None:
         enough = ((slice(0, 10), slice(0, 20)),)
-        found = coregister.place(Wavy(tilt=(0.02, -0.05)), [Wavy().read(*enough[0])], enough, "tilt")  # type: ignore[arg-type]
-        assert found.pixels == 200
-        assert found.tilt[0] > 0 > found.tilt[1]
+        found = coregister.place(Wavy((0.4, 0.0)), [Wavy().read(*enough[0])], enough, "shift")  # type: ignore[arg-type]
+        assert (found.pixels, *found.shift) == pytest.approx((200, 0.4, 0.0), abs=0.05)
         window = ((slice(0, 10), slice(0, 19)),)
         found = coregister.place(Wavy(offset=1.0), [Wavy().read(*window[0])], window, "shift")  # type: ignore[arg-type]
         assert (found.pixels, found.offset, found.tilt, found.shift) == (190, 0.0, (0.0, 0.0), (0.0, 0.0))

@@ -64,7 +64,8 @@ def test_rasters_are_weighed_where_that_predicts_better(factors: tuple[int, int]
 
 def test_a_height_without_weight_is_unknown() -> None:
     heights, weights = np.full((1, 4), 5, np.float32), np.array([[0, 0.5, 2, 0]], np.float32)
-    raster = SimpleNamespace(read=lambda rows, columns: heights.copy())
+    file = SimpleNamespace(name="a.tif", stored=lambda heights: heights)
+    raster = SimpleNamespace(read=lambda rows, columns: heights.copy(), raster=file)
     belief = SimpleNamespace(weights=lambda rows, columns, one: weights)
     kept = SimpleNamespace(weights=MagicMock(), heights=MagicMock())
     block = SimpleNamespace(core=(slice(0, 1), slice(0, 4)))

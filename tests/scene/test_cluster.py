@@ -41,6 +41,17 @@ def test_workers_keep_the_memory_that_they_will_need_again() -> None:
     assert list(kept.values()) == [[os.environ.get("MALLOC_TRIM_THRESHOLD_"), str(os.cpu_count() or 1)]]
 
 
+def test_ctrl_c_of_a_terminal_is_not_the_workers() -> None:
+    """It reaches every process; each worker printed a traceback, and the main one ends them anyway."""
+
+    def deaf() -> bool:
+        return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+    with _local(1, "1 GB") as address, distributed.Client(address) as client:
+        assert list(client.run(deaf).values()) == [True]
+    assert not deaf()
+
+
 def test_workers_are_not_profiled_for_a_dashboard_that_nobody_opens() -> None:
     """dask looks at every thread each 10 ms; two workers then take a tenth longer than one."""
 

@@ -354,16 +354,23 @@ class TestPlaces:
     def test_an_output_of_other_data_is_left_alone(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
         data, output = tmp_path / "data", tmp_path / "out"
         data.mkdir()
-        places.require_own_output(data, output, force=False)
+        places.require_own_output(data, output, written="tum", force=False)
         places.write_mark(data, output, {"format": "tum"})
-        places.require_own_output(data, output, force=False)
+        places.require_own_output(data, output, written="open3d", force=False)  # the mark of an older version
+        places.write_mark(data, output, {"format": "tum", "written": "tum"})
+        places.require_own_output(data, output, written="tum", force=False)
+        with pytest.raises(
+            FileError, match="holds this scene as tum, not open3d; choose another folder or pass --force"
+        ):
+            places.require_own_output(data, output, written="open3d", force=False)
+        places.require_own_output(data, output, written="open3d", force=True)
         with pytest.raises(FileError, match="holds the scene of"):
-            places.require_own_output(tmp_path / "other", output, force=False)
-        places.require_own_output(tmp_path / "other", output, force=True)
+            places.require_own_output(tmp_path / "other", output, written="tum", force=False)
+        places.require_own_output(tmp_path / "other", output, written="tum", force=True)
         (output / "cfusion" / "scene.json").unlink()
         (output / "x").write_text("y")
         with pytest.raises(FileError, match="not a scene of cfusion"):
-            places.require_own_output(data, output, force=False)
+            places.require_own_output(data, output, written="tum", force=False)
 
     def test_one_command_at_a_time(self, tmp_path) -> None:  # type: ignore[no-untyped-def]
         with (

@@ -200,8 +200,8 @@ class TestWords:
         margins = ((0.25, 0.08), (0.5, 0.04), (2.0, -0.01), (4.0, 0.2))
         (said,) = sections._compared({"margins": margins})
         assert said == (
-            "Views that were held out were predicted at 2 times these weights (smoother) 1 % better, which may be "
-            "chance, at 0.5 times these weights (rougher) 4 % worse."
+            "Observations that were held out were predicted at 2 times these weights (smoother) 1 % better, which may "
+            "be chance, at 0.5 times these weights (rougher) 4 % worse."
         )
         assert sections._compared({}) == []
 

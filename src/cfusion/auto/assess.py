@@ -13,6 +13,7 @@ from cfusion.auto.far import variance_of_far
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
 from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
+from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.rounding import at_least_rounded, rounding_of
@@ -38,11 +39,8 @@ class Assessment:
     scales: list[float]  # (K,) noise scale of each view, in the unit of the noise
 
 
-def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool) -> Assessment:
-    """Compare every view with the surface, including observations that were rejected.
-
-    `outlined` says that the reference's outlines are exact.
-    """
+def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> Assessment:
+    """Compare every view with the surface, including observations that were rejected."""
     depth = found.depth
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
@@ -57,8 +55,8 @@ def assess(source: Source, found: Fit, backend: Backend, *, outlined: bool) -> A
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
-    exact = source.reference if outlined else None
-    confidence = belief.confidence(evidence, depth, noise, unsure, backend, exact)
+    exact = source.reference if outlines.exact else None
+    confidence = belief.confidence(evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])

@@ -18,6 +18,7 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
+from cfusion.auto.outlines import UNTOLD
 from cfusion.auto.reading import Read
 from cfusion.auto.registration import registered
 from cfusion.auto.rivals import with_rivals
@@ -51,7 +52,7 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, quiet, weighing, outlines = False, False, None, None
+        inverse, quiet, weighing, outlines = False, False, None, UNTOLD
         read: Read | None = None
         if source.rereads and source.n_views > 1:
             surface, inverse = first_surface(source, settings, self.solver, backend)
@@ -70,7 +71,7 @@ class Auto:
             task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
             if choices is None and turn is not Turn.guess:
                 judged = task if judging is stack else prepare(task.energy, judging, backend)
-                choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines), report)
+                choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines.exact), report)
             guess = choices or usual_choices(task, weighing if inverse else None)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)
@@ -82,9 +83,7 @@ class Auto:
             if turn is Turn.guess:
                 surface = with_rivals(source, surface, backend, within=1)
         chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}
-        return with_trust(
-            Fused(stack, found.solution(), chosen), source, found, settings, backend, outlined=bool(outlines)
-        )
+        return with_trust(Fused(stack, found.solution(), chosen), source, found, settings, backend, outlines)
 
     def parameters(self) -> dict[str, object]:
         """Every parameter by name, with its value."""

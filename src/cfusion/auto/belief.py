@@ -1,17 +1,18 @@
 """The probability that a pixel is right, from the views that support and contradict it.
 
     log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
-                      - E [edge] - G log max(1, b) - F log v
+                      - E [edge] - Z log max(1, z) - G log max(1, b) - F log v
 
 S and C are the numbers of supporting and contradicting views, each weighted by its front end's confidence; c is the
 share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
 and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
 Beside an edge (a step of the surface, or the end of its known part) a map misplaced by a pixel shows the other surface,
-and views of one sensor err alike: this term counts from two views on, and so does b, the deviation of the pixel from
-its neighbours in noise scales; where there are three or more, one view alone is not believed beside a step. Where the
-reference's outlines are exact, what it measured is believed alone and b does not count, but for odd pixels, which fewer
-than four of their eight neighbours are near. v is the error bar of the surface found, relative to the depth (of a
-perspective camera), over its median, from 0.3 to 4.
+and views of one sensor err alike: this term counts from two views on. So does b, the deviation of the pixel from its
+neighbours in noise scales, and, where the reference's outlines are misplaced, z, the range of depths within two pixels
+over the least range of a step: by that much a misplaced pixel is off. Where there are three or more views, one alone is
+not believed beside a step. Where the reference's outlines are exact, what it measured is believed alone and b does not
+count, but for odd pixels, which fewer than four of their eight neighbours are near. v is the error bar of the surface
+found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from cfusion.kernels.tracing import neighbour
 # Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
 # offset leaves a pixel that eleven views contradict and none supports below 0.1.
 OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.1, 0.5, 1.2, 1.2, 0.6, 1.2
+STEP_SIZE = 0.4  # Z
 UNSURE_RANGE = 0.3, 4.0  # of the usual error bar: beyond, pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
@@ -42,12 +44,19 @@ FEWEST_ALIKE = 4  # of eight neighbours: fewer are no surface, but a spot of the
 
 
 def confidence(
-    evidence: Evidence, depth: DepthMap, noise: Floats, unsure: Floats, backend: Backend, outlines_of: int | None = None
+    evidence: Evidence,
+    depth: DepthMap,
+    noise: Floats,
+    unsure: Floats,
+    backend: Backend,
+    outlines_of: int | None = None,
+    *,
+    misplaced: bool = False,
 ) -> Floats:
     """The probability (H, W) that depth is right, zero where it is unknown.
 
     noise (H, W) is that of one observation; unsure (H, W) the error bar as far as it counts, NaN if there is none.
-    `outlines_of` is a view whose outlines are exact.
+    `outlines_of` is a view whose outlines are exact; `misplaced` says that those of the reference are not.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
@@ -56,9 +65,11 @@ def confidence(
     (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
+    size = backend.local_depth_range(backend.arrays.ascontiguousarray(depth), REACH) if many and misplaced else noise
     if many and outlines_of is not None:
         own = evidence.support[outlines_of], evidence.weights[outlines_of]
         step, bend = _unless_outlined(depth, noise, *own, step, bend)
+    edge = _against(edge, step, size, noise)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
     return _unless_alone(out, support, measured, step) if len(evidence.support) >= MORE else out
 
@@ -84,6 +95,14 @@ def _unlike(smooth: Floats, around: Floats) -> Mask:
 def _or_an_end(step: Mask, around: Floats) -> Mask:
     """Pixels (H, W) beside a step, or with known and unknown pixels around; the image's border does not count."""
     out: Mask = step | (around > HALF)
+    return out
+
+
+@one_pass
+def _against(edge: Mask, step: Mask, size: Floats, noise: Floats) -> Floats:
+    """What edges and the sizes of steps (H, W) take from the odds."""
+    larger = np.log(np.maximum(size / (np.float32(EDGE) * noise), np.float32(1)))
+    out: Floats = BESIDE_EDGE * edge + np.where(step, STEP_SIZE * larger, np.float32(0))
     return out
 
 
@@ -127,7 +146,7 @@ def _probability(
     depth: DepthMap,
     mass: Floats,
     heaped: Floats,
-    edge: Mask,
+    edge: Floats,
     bend: Floats,
     unsure: Floats,
     usual: float,
@@ -140,7 +159,7 @@ def _probability(
     own = np.log((support + HALF) / (contradiction + HALF))
     odds = OFFSET + OWN * own + AROUND * np.log((1 - around) / around)
     if many:
-        odds = odds - BESIDE_EDGE * edge - BENT * np.log(np.clip(np.nan_to_num(bend), 1, MOST_BENT))
+        odds = odds - edge - BENT * np.log(np.clip(np.nan_to_num(bend), 1, MOST_BENT))
     if told:
         unsure = np.where(np.isnan(unsure), usual, unsure)
         odds = odds - UNSURE * np.log(np.clip(unsure / usual, *UNSURE_RANGE))

@@ -11,7 +11,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import are_exact, measured_alike, of_reference, put_in_place
+from cfusion.auto.outlines import UNTOLD, Outlines, measured_alike, of_reference, put_in_place, tallied
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -43,7 +43,7 @@ class Observed:
     growth: DepthNoise
     quiet: bool  # whether noise is below the error of a reading: the edges of the surface are no noise
     edges: bool  # whether edges of the surface may be spared
-    outlines: bool | None  # whether the reference's outlines are exact; None if nobody could tell
+    outlines: Outlines  # of the reference
 
 
 def observe(
@@ -52,7 +52,7 @@ def observe(
     settings: Settings,
     backend: Backend,
     read: Read | None = None,
-    outlines: bool | None = None,
+    outlines: Outlines = UNTOLD,
 ) -> Observed:
     """The observations (K, H, W) of the surface, weighed by the noise model.
 
@@ -62,7 +62,7 @@ def observe(
     if others confirm it and it is no speck.
 
     `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
-    `outlines` says whether the reference's outlines are exact, as found in the first reading.
+    `outlines` are those of the reference as found in the last reading.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
     reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
@@ -100,22 +100,30 @@ def observe(
     wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
+    support = _support(weights, reference)
     if count > 1:
         weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
         reliefs = reliefs_of(surface, unit, backend)
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
-    placed = None
-    if count > 1 and exact > MOST_SHARED and outlines is not False:
+    placed, edges_exact = None, exact
+    if count > 1:
         size = np.float32(max(usual, slope))
         alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
-        outlines = are_exact(alike, wrong, weights, reference, reliefs, size) if outlines is None else outlines
-        if outlines:
+        told = tallied(alike, wrong, weights, reference, reliefs, size)
+        shared = exact <= MOST_SHARED
+        undecided = outlines.exact is None and not shared
+        outlines = Outlines(told.exact if undecided else outlines.exact, told.jagged or shared)
+        if outlines.exact and not shared:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong = wrong & ~placed
-    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * exact)
-    wrong = _denied(wrong, weights, reference, enough * typical)
+        if not told.jagged:  # beside an edge all others may show the other side: they count as little as they weigh
+            support = _support(weights, reference)
+        elif not undecided:
+            edges_exact = 0.0
+    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * edges_exact)
+    wrong = _denied(wrong, support, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     lone = specks(weights, reference, backend)
@@ -164,9 +172,16 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
 
 
 @one_pass
-def _denied(wrong: Mask, weights: Floats, reference: int, enough: float) -> Mask:
-    """Pixels (H, W) where the reference is wrong and the other views have at least the weight `enough`."""
-    out: Mask = wrong & (weights.sum(axis=0) - weights[reference] >= enough)
+def _support(weights: Floats, reference: int) -> Floats:
+    """The weight (H, W) of the other views that support the surface."""
+    out: Floats = weights.sum(axis=0) - weights[reference]
+    return out
+
+
+@one_pass
+def _denied(wrong: Mask, support: Floats, enough: float) -> Mask:
+    """Pixels (H, W) where the reference is wrong and the other views have enough weight."""
+    out: Mask = wrong & (support >= enough)
     return out
 
 

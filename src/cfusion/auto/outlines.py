@@ -3,12 +3,14 @@
 Another view is read a fraction of a pixel beside the right place, so that beside an edge it may show the other side,
 and several views do so alike. The reference itself is read in place: if its outlines are exact, its own measurement
 says on which side of an edge a pixel lies. They are not if other views deny them, as those of a Kinect, nor if the
-reference is wrong in blobs, which have outlines as well.
+reference is wrong in blobs, which have outlines as well. Jagged outlines are denied by other views with the weight that
+these have away from edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ STEP = 12.0  # noise scales: the range of a surface around a pixel that is besid
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
 CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
 DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
+JAGGED = 0.08  # the same: with poses off they have 3 to 8 %
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
@@ -38,17 +41,52 @@ def measured_alike(wrong: Mask, own: DepthMap, unit: Floats, scale: np.float32) 
     return out
 
 
-def are_exact(
+@dataclass(frozen=True)
+class Outlines:
+    """What is known of the reference's outlines."""
+
+    exact: bool | None = None  # decided in the first reading that can tell
+    misplaced: bool = False  # jagged, or displaced by errors that neighbouring pixels share, as in the latest reading
+
+
+UNTOLD = Outlines()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Numbers of pixels that the reference measured."""
+
+    denied: float  # beside edges, where it measured no point of the surface and others did
+    beside: float  # all beside edges
+    blobs: float  # far from edges, where it measured no point of the surface, but the same as beside them
+    far: float  # all far from edges
+
+    @property
+    def exact(self) -> bool:
+        """Whether the outlines of the reference are in place."""
+        return self._tells and self.denied <= DENIED * self.beside
+
+    @property
+    def jagged(self) -> bool:
+        """Whether they are displaced, as a Kinect's; other views that are out of place deny fewer."""
+        return self._tells and self.denied > JAGGED * self.beside
+
+    @property
+    def _tells(self) -> bool:
+        """Whether there are enough edges, and no blobs of outliers, which have outlines as well."""
+        return self.beside >= TELLING and self.blobs <= BLOBS * self.far
+
+
+def tallied(
     alike: Mask, wrong: Mask, weights: Floats, reference: int, reliefs: Sequence[Floats], scale: np.float32
-) -> bool:
-    """Whether the outlines of the reference are exact, given `measured_alike` and the weights (K, H, W) of a reading.
+) -> Tally:
+    """What tells of the outlines of the reference, given `measured_alike` and the weights (K, H, W) of a reading.
 
     `reliefs` are ranges (H, W) of the surface within one, two and four pixels, in units.
     """
     next_to, _, around, *_ = reliefs
     limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, max(1, (len(weights) - 1) // 2)))
-    denied, beside, blobs, far = _tally(alike, wrong, weights, reference, next_to, around, *limits)
-    return bool(beside >= TELLING) and bool(denied <= DENIED * beside) and bool(blobs <= BLOBS * far)
+    return Tally(*map(float, _tally(alike, wrong, weights, reference, next_to, around, *limits)))
 
 
 @one_pass
@@ -62,7 +100,7 @@ def _tally(
     limit: np.float32,
     enough: np.float32,
 ) -> tuple[Any, Any, Any, Any]:
-    """Pixels that the reference measured: denied and all beside edges; in blobs and all far from edges."""
+    """The numbers of `Tally`."""
     measured = weights[reference] > 0
     support = (weights > 0).astype(np.float32).sum(axis=0) - measured.astype(np.float32)
     beside, far = measured & (next_to > limit), measured & ~(around > limit)

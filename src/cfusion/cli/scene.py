@@ -157,9 +157,9 @@ def _checked(arguments: argparse.Namespace) -> "tuple[Job, Runner, str | None]":
     kernels.load(arguments.backend)
     format = places.format_of(arguments.data, arguments.format)
     places.require_apart(arguments.data, arguments.output)
-    places.require_own_output(arguments.data, arguments.output, force=arguments.force)
     mended = correction.chosen(arguments)
     other = _other_format(arguments.write, format, mended.options)
+    places.require_own_output(arguments.data, arguments.output, written=other or format, force=arguments.force)
     if arguments.mesh:
         mesh.require_libraries()
     runner: Runner = InProcess()

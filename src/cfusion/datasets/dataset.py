@@ -70,6 +70,10 @@ class Dataset(Sequence[View]):
         listed = tuple(files)
         return cls(LazyViews.reading(load, len(listed)), unit=unit, sentence=sentence, files=listed)
 
+    def __repr__(self) -> str:
+        """One line, without reading a view."""
+        return f"Dataset({len(self)} views, {self.unit}, {self.sentence!r})"
+
     def __len__(self) -> int:
         return len(self.views)
 

@@ -65,7 +65,9 @@ class Pose:
         if given.shape not in ((4, 4), (3, 4)):
             raise PoseError(f"a pose matrix is {given.shape}; give 4x4 or 3x4")
         if given.shape == (4, 4) and not np.allclose(given[3], (0.0, 0.0, 0.0, 1.0), atol=1e-6):
-            raise PoseError(f"the last row of a pose is {given[3].tolist()}, expected [0, 0, 0, 1]")
+            by_columns = np.allclose(given[:, 3], (0.0, 0.0, 0.0, 1.0), atol=1e-6)
+            hint = "; if it is stored by columns, give its transpose" if by_columns else ""
+            raise PoseError(f"the last row of a pose is {given[3].tolist()}, expected [0, 0, 0, 1]{hint}")
         return cls(given[:3, :3], given[:3, 3])
 
     def matrix(self) -> Matrix:

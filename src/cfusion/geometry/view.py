@@ -26,6 +26,7 @@ from cfusion.geometry.pose import Pose
 from cfusion.kernels.contract import Memory
 
 COUNTS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32")  # integer types of sensors and codecs
+INTEGERS = (*COUNTS, "int64", "uint64")  # what NumPy makes of `(1000 * depth).astype(int)`
 LARGEST = 1e15
 WEIGHTS = float(np.float32(1e-12)), float(np.float32(1e12))  # the largest: beyond, sums and steps exceed float32
 
@@ -79,7 +80,7 @@ class View:
             )
         if not isinstance(self.pose, Pose):
             raise InputError(f"pose is {type(self.pose).__name__}; make one with Pose.from_matrix(world_from_camera)")
-        depth = np.array(_lengths(self.depth, "depth"))
+        depth = np.array(_lengths(self.depth, "depth", INTEGERS))
         if depth.shape != self.camera.shape:
             raise ShapeError(f"depth is {depth.shape}, its camera sees {self.camera.shape}")
         _refuse_extremes(depth)
@@ -97,6 +98,13 @@ class View:
     def shape(self) -> tuple[int, int]:
         """(H, W)."""
         return self.camera.shape
+
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        known = self.depth[~np.isnan(self.depth)]
+        depths = f"depth {known.min():.3g} to {known.max():.3g}, " if known.size else ""
+        what = f"{self.shape[1]} x {self.shape[0]}, known {known.size / self.depth.size:.1%}, {depths}"
+        return f"View({self.name!r}, {what}{type(self.camera).__name__})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +148,7 @@ class Stack:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        depths = _lengths(self.depths, "the stack")
+        depths = _lengths(self.depths, "the stack", COUNTS)
         if depths.ndim != 3:
             raise ShapeError(f"a stack is {depths.shape}; give (K, H, W), for a single map depth[None]")
         if depths.shape[0] == 0:
@@ -174,6 +182,11 @@ class Stack:
     def views(self) -> int:
         """K, the number of depth maps."""
         return len(self.depths)
+
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        weighed = "" if self.weights is None else ", weighed"
+        return f"Stack({self.views} maps, {self.shape[1]} x {self.shape[0]}{weighed})"
 
     @property
     def count(self) -> Counts:
@@ -254,10 +267,10 @@ def _maps(array: NDArray[np.float32]) -> Any:
     return chunks(array.reshape(-1, *array.shape[-2:]))
 
 
-def _lengths(given: ArrayLike, what: str) -> NDArray[np.float32]:
+def _lengths(given: ArrayLike, what: str, refused: tuple[str, ...]) -> NDArray[np.float32]:
     """Depths as float32; integers are refused, as only the caller knows their unit."""
     kind = getattr(given, "dtype", None)
-    if getattr(kind, "name", str(kind).removeprefix("torch.")) in COUNTS:  # NumPy's name leaves the byte order out
+    if getattr(kind, "name", str(kind).removeprefix("torch.")) in refused:  # NumPy's name leaves the byte order out
         raise InputError(f"{what} is {kind}, which are counts; give lengths, e.g. depth / 1000.0 for millimetres")
     lengths: NDArray[np.float32] = adopt(given, np.float32, what)
     return lengths

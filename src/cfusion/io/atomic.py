@@ -6,6 +6,7 @@ existing destination folder is exchanged with the draft, after its other files w
 
 import errno
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -22,6 +23,7 @@ from cfusion.io.drafts import PREFIX, aside_of, draft_in, locked, sweep
 from cfusion.io.exchange import exchange
 
 MOST_LINKS = 20_000  # other files in the folder, up to which it is exchanged as a whole
+MOUNTS = Path("/proc/self/mountinfo")  # of Linux
 NEARLY_FULL = 1 << 20  # bytes free: some libraries do not report a full disk
 
 
@@ -142,7 +144,20 @@ def _can_be_exchanged(target: Path) -> bool:
             lived_in.append(where())
     if os.path.ismount(target) or any(place.is_relative_to(target) for place in lived_in):
         return False
-    return os.access(target.parent, os.W_OK) and len(list(islice(_files_below(target), MOST_LINKS + 1))) <= MOST_LINKS
+    below = list(islice(_files_below(target), MOST_LINKS + 1))
+    return os.access(target.parent, os.W_OK) and len(below) <= MOST_LINKS and not _mounts_below(target, below)
+
+
+def _mounts_below(folder: Path, below: Sequence[Path]) -> bool:
+    """Whether a disk is mounted in a folder: an exchange would copy its files to this disk and remove them there."""
+    if any(os.path.ismount(path) for path in below):
+        return True
+    with suppress(OSError):  # of folders that are mounted from the same disk only this file knows
+        for line in MOUNTS.read_text(errors="surrogateescape").splitlines():
+            place = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split(" ")[4])
+            if Path(place).is_relative_to(folder):
+                return True
+    return False
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

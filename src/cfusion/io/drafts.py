@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cfusion.errors import FileError
+
 fcntl: Any = None  # Windows: no locks, so nothing is removed either
 with suppress(ImportError):
     fcntl = importlib.import_module("fcntl")
@@ -51,6 +53,32 @@ def draft_in(folder: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
         if handle is not None:
             os.close(handle)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Make a folder if there is none, and hold its lock; an error if another command holds it, or removes it now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = _open(folder)
+    try:
+        if handle is not None and not (_is_free(handle) and _is_same_folder(folder, handle)):
+            raise FileError(f"another command is working in {folder}; wait for it, or choose another output")
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _is_free(handle: int) -> bool:
+    """Whether no other process held the lock, which is now ours; a disk without locks is free."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def aside_of(folder: Path) -> Path:

@@ -62,5 +62,5 @@ def path_inside(folder: Path, name: str, where: str) -> Path:
         short = name if len(name) <= 40 else name[:37] + "..."
         if _too_long(name):
             raise FileError(f"{where} names {short!r}, whose {len(name)} letters are too many for a file; shorten it")
-        raise FileError(f"{where} names {short!r}, which leads out of {folder}; move it inside")
+        raise FileError(f"{where} names {short!r}, which leads out of {folder}, by itself or a link; copy it inside")
     return folder / name

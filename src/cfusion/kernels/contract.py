@@ -236,9 +236,7 @@ class Memory(Protocol):
     def to_host(self, array: Any) -> Any:
         """The array in NumPy's memory."""
 
-    def precompile(
-        self, shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
-    ) -> None:
+    def precompile(self, shape: tuple[int, int], order: int, fidelity: Fidelity, posed: bool, adaptive: bool) -> None:
         """Compile the kernels for this kind of problem in the background, or several at a time.
 
         posed: observations are read from posed views; adaptive: their weights are chosen.

@@ -47,9 +47,7 @@ def to_host(array: Any) -> Any:
     return array
 
 
-def precompile(
-    shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
-) -> None:
+def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity, posed: bool, adaptive: bool) -> None:
     """Nothing to compile in advance."""
 
 

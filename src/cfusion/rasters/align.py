@@ -57,7 +57,14 @@ class Aligned:
             parts.append(f"moved by {self.shift[0]:+.4g} right, {self.shift[1]:+.4g} up")
         how = {"average": "averaged"}.get(self._resampling(), self._resampling())
         finer = self._ratio()
-        parts.append(f"{how}, {finer:.3g} of its pixels to one of the mosaic" if finer > COARSER else how)
+        if finer > COARSER:
+            how += f", {finer:.3g} of its pixels to one of the mosaic"
+        elif finer * COARSER < 1:  # a smooth surface between its pixels, which looks like agreement
+            how += (
+                f", one of its pixels to {1 / finer:.3g} x {1 / finer:.3g} of the mosaic: "
+                "it smooths finer detail of the others; use a grid of its resolution, or leave it out"
+            )
+        parts.append(how)
         return f"{self.raster.name}: resampled {', '.join(parts)}"
 
     def footprint(self) -> tuple[int, int, int, int]:

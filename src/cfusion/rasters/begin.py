@@ -11,7 +11,7 @@ from cfusion.rasters import sample as sampling
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coregister import Placement, coregister
 from cfusion.rasters.grids import Grid, target_grid
-from cfusion.rasters.ground import require_one_ground
+from cfusion.rasters.ground import barely_common, require_one_ground
 from cfusion.rasters.inspect_raster import require_heights, require_inside, require_overlap
 from cfusion.rasters.options import Options
 from cfusion.rasters.raster import open_raster
@@ -21,6 +21,7 @@ from cfusion.rasters.units import degree_sentence, require_one_system
 from cfusion.rasters.work import RasterWeights
 
 FAR = 1.0  # pixels: a larger horizontal shift is refused
+HALF = 0.5  # of a raster that its weights have to cover
 HELPS = 0.7  # and taking it out leaves less than this share of the spread
 
 
@@ -98,10 +99,14 @@ def _coregistered(
     nothing = [Placement() for _ in rasters]
     if len(rasters) < 2:
         return rasters, nothing, sample, []
+    few = barely_common(names, sample.stacked())
     if asked is None:
         if not options.keep_offsets:
             _require_in_place(rasters, sample)
-        return rasters, nothing, sample, []
+        said = [f"{name}: {what}, too few to see another datum or unit, or a shift" for name, what in few.items()]
+        return rasters, nothing, sample, said
+    for name, what in few.items():
+        raise InputError(f"{name} has {what}, too few for --coregister; leave it out, or place it and --keep-offsets")
     moved, placements = coregister(rasters, sample.windows, asked)
     sentences = [
         f"{name}: offset {found.offset:+.4g} removed"
@@ -124,6 +129,18 @@ def _require_in_place(rasters: list[Aligned], sample: Sample) -> None:
             )
 
 
+def _require_cover(stated: Aligned, heights: Aligned) -> None:
+    """Refuse weights or sigmas of another place: heights without a weight are unknown."""
+    (left, top, right, bottom), own = stated.footprint(), heights.footprint()
+    shared = max(min(right, own[2]) - max(left, own[0]), 0) * max(min(bottom, own[3]) - max(top, own[1]), 0)
+    share = shared / ((own[2] - own[0]) * (own[3] - own[1]))
+    if share < HALF:
+        raise InputError(
+            f"{stated.raster.name} covers {share:.0%} of {heights.raster.name}, whose other heights would be left out; "
+            "give weights or sigmas in the order of the rasters"
+        )
+
+
 def _stated_weights(
     inputs: tuple[Input, ...], rasters: Sequence[Aligned], sample: Sample
 ) -> tuple[RasterWeights, ...] | None:
@@ -136,7 +153,9 @@ def _stated_weights(
     for each, heights in zip(inputs, rasters, strict=True):
         extra = each.sigma if each.sigma is not None else each.weights
         assert extra is not None
-        found.append((Aligned(extra, heights.target, heights.resampling, heights.shift), each.sigma is not None))
+        stated = Aligned(extra, heights.target, heights.resampling, heights.shift)
+        _require_cover(stated, heights)
+        found.append((stated, each.sigma is not None))
     values = [aligned.read(*window) for aligned, _ in found for window in sample.windows]
     positive = np.concatenate([part[np.isfinite(part) & (part > 0)] for part in values])
     if positive.size == 0:

@@ -126,7 +126,12 @@ def _fitted(
         return replace(placement, offset=offset, tilt=(0.0, 0.0), spread=nmad(d), pixels=int(d.size))
     scale = max(float(np.ptp(u)), float(np.ptp(v)), 1.0)
     design = np.stack([np.ones_like(d), (u - u.mean()) / scale, (v - v.mean()) / scale], axis=1)
-    beta, _ = _robust(design, d)
+    beta, errors = _robust(design, d)
+    left, top, right, bottom = raster.footprint()
+    vague = errors[1:] * (right - left, bottom - top) / scale > nmad(d - design @ beta)
+    if vague.any():  # across the raster, a tilt by a narrow overlap would be off by more than the noise
+        design[:, 1:][:, vague] = 0.0
+        beta, _ = _robust(design, d)
     slopes = float(beta[1] / scale), float(beta[2] / scale)
     offset = float(beta[0] - slopes[0] * u.mean() - slopes[1] * v.mean())
     return replace(placement, offset=offset, tilt=slopes, spread=nmad(d - design @ beta), pixels=int(d.size))

@@ -27,6 +27,7 @@ NEAR_UNIT = 0.1  # relative distance within which a factor is taken for a known 
 OTHER_DATUM = 5.0  # spreads of the differences beyond which an offset is a datum, not noise
 MOST_COMPARED = 6  # earlier rasters that each is compared with
 FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # pixels with exactly one value
+USUAL_FILLINGS = (-99999.0, -32768.0, -32767.0, -9999.0, -999.0, 9999.0, 32767.0, 65535.0)  # one pixel is enough
 FILLING_AWAY = 2.0  # times the range of all other heights: further away than any lake or tower
 NMAD = 1.4826
 
@@ -135,23 +136,52 @@ def _sentence(ground: bool, name: str, against: str, found: Comparison, offset: 
     )
 
 
-def require_no_filling(name: str, heights: Floats) -> None:
-    """Refuse heights of which many share one value far from all others."""
+def barely_common(names: Sequence[str], heights: Floats) -> dict[str, str]:
+    """Rasters (K, H, W) that share too few pixels with the others to be compared: by name, what is known of them."""
+    if len(names) < 2:
+        return {}
+    known = np.isfinite(heights)
+    shared = known & (known.sum(axis=0) > 1)
+    found: dict[str, str] = {}
+    for k in range(len(names) == 2, len(names)):  # of two, the later
+        count = int(shared[k].sum())
+        if count < FEWEST:
+            here = heights[:, shared[k]]
+            away = np.median(here[k] - median_of(np.delete(here, k, axis=0))) if count else 0.0
+            there = f" (where it lies {away:+.3g} from them)" if count else ""
+            found[names[k]] = f"{count or 'no'} pixels in common with the others{there}"
+    return found
+
+
+def require_no_filling(name: str, heights: Floats, *, usual_only: bool = False) -> None:
+    """Refuse stored numbers of which many share one value far from all others, or one is a usual fill value far away.
+
+    `usual_only` is for a part of a raster: in a block with a cliff, the sea is far from all others.
+    """
     known = heights[np.isfinite(heights)]
     if known.size < FEWEST:
         return
     for extreme in (known.min(), known.max()):
+        usual = float(extreme) in USUAL_FILLINGS
+        if usual_only and not usual:
+            continue
         rest = known[known != extreme]
         count = known.size - rest.size
-        if count < max(FILLING_COUNT, FILLING_SHARE * known.size) or rest.size < FEWEST:
+        few = count < max(FILLING_COUNT, FILLING_SHARE * known.size)
+        if (few and not usual) or rest.size < FEWEST:
             continue
         low, high = np.percentile(rest, [1, 99])
         away = float(np.abs(rest - extreme).min())
         if float(extreme).is_integer() and away > FILLING_AWAY * (high - low):
             raise InputError(
-                f"{name} has {count / known.size:.2%} of its pixels at exactly {extreme:g} and nothing else within "
+                f"{name} has {_share(count, known.size)} of its pixels at exactly {extreme:g} and nothing else within "
                 f"{away:.4g}: a fill value, not heights; pass --nodata {extreme:g} to treat it as unknown"
             )
+
+
+def _share(count: int, size: int) -> str:
+    """A share of the pixels in words; `0.00%` would say that there are none."""
+    return f"{count}" if count < 1e-4 * size else f"{count / size:.2%}"
 
 
 def _blocks(heights: Floats) -> Floats:

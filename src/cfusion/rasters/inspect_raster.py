@@ -24,7 +24,7 @@ def require_heights(raster: Raster) -> None:
     known = np.concatenate(parts)
     if known.size == 0 and width * height <= (SIDE * ACROSS) ** 2:
         raise FileError(f"{raster.path} has no heights: every pixel is nodata; leave it out")
-    require_no_filling(raster.name, known)
+    require_no_filling(raster.name, raster.stored(known))
 
 
 def require_inside(rasters: Sequence[Aligned]) -> None:

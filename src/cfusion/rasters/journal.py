@@ -3,16 +3,31 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from cfusion.errors import FileError
+from cfusion.io.drafts import alone_in
 from cfusion.io.json_object import content_of
 from cfusion.rasters.runner import Crew
 from cfusion.rasters.scratch import disk_error
 
 FACTS, STEPS = "facts.json", "steps.jsonl"
+
+
+@contextmanager
+def alone_at_work(folder: Path) -> Iterator[None]:
+    """Keep a work folder from other runs, which would remove or overwrite its images."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(alone_in(folder))
+        except FileError:
+            raise
+        except OSError as error:
+            raise disk_error(folder / FACTS, error, 0) from None
+        yield
 
 
 class Journal:
@@ -44,8 +59,9 @@ class Journal:
                 raise FileError(
                     f"{self.folder} is not the work folder of a mosaic; remove it, or pass another --scratch"
                 )
-            shutil.rmtree(self.folder)
-        self.folder.mkdir(parents=True)
+            for file in self.folder.iterdir():  # not the folder itself, which may be locked
+                file.unlink()
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._save()
 
     def get(self, name: str) -> Any:

@@ -27,7 +27,7 @@ from cfusion.rasters.choose import choose, weighed
 from cfusion.rasters.coregister import place
 from cfusion.rasters.effort import Ahead, Effort
 from cfusion.rasters.grids import Grid
-from cfusion.rasters.journal import Journal
+from cfusion.rasters.journal import Journal, alone_at_work
 from cfusion.rasters.options import Options, in_keywords
 from cfusion.rasters.report import RasterReport, as_json
 from cfusion.rasters.runner import HERE, Crew
@@ -76,6 +76,12 @@ class Mosaic:
     def gap(self) -> float:
         """Certified relative duality gap of the whole mosaic."""
         return self.certificate.gap
+
+    def __repr__(self) -> str:
+        """One line instead of all pixels."""
+        where = f", written to {self.files['height']}" if self.files else ""
+        size = f"{self.grid.width} x {self.grid.height}"
+        return f"Mosaic({len(self.rasters)} rasters, {size}, gap {self.gap:.1e}, {self.iterations} iterations{where})"
 
 
 def fuse_rasters(
@@ -150,7 +156,8 @@ def make_mosaic(
         folder = Path(temporary) / "work"
         if target is not None:
             folder = (chosen.scratch or target.resolve().parent) / f".{target.name}.work"
-        made = _MosaicRun(plan, chosen, folder, crew, listen, tell).run(target)
+        with alone_at_work(folder):
+            made = _MosaicRun(plan, chosen, folder, crew, listen, tell).run(target)
     return replace(made, seconds=time.perf_counter() - began)
 
 

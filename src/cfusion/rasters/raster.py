@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError, InputError
 from cfusion.io.codecs.beside_raster import require_own_numbers
-from cfusion.io.codecs.raster_library import opened, reason
+from cfusion.io.codecs.raster_library import masked_band, opened, reason
 from cfusion.rasters.coordinates import Coordinates, unit_name
 from cfusion.rasters.grids import Grid
 
@@ -45,11 +45,16 @@ class Raster:
         known &= np.abs(numbers) < BEYOND_HEIGHTS  # False for NaN and inf too
         return np.where(known, numbers, np.nan).astype(np.float32)
 
+    def stored(self, heights: Heights) -> NDArray[np.float64]:
+        """The numbers of the file that became these heights, as `nodata` states them."""
+        numbers = (heights.astype(np.float64) - self.offset) / self.scale
+        return np.rint(numbers) if np.dtype(self.dtype).kind in "iu" else numbers
+
     def _values(self, left: int, top: int, width: int, height: int) -> Any:
         window = ((top, top + height), (left, left + width))
         with opened(self.path) as file:
             try:
-                values = file.read(self.band, window=window, masked=True)
+                values = masked_band(file, self.band, window)
             except Exception as error:
                 raise FileError(
                     f"{self.path}: rows {top} to {top + height - 1}, columns {left} to {left + width - 1} cannot be "

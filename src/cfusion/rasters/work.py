@@ -15,7 +15,7 @@ from cfusion.arrays import median_of
 from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import NMAD
+from cfusion.rasters.ground import NMAD, require_no_filling
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile
@@ -23,6 +23,7 @@ from cfusion.rasters.tiles import Tile
 BLOCK = 1024  # pixels; for everything but the iterations
 REPAIR_ROUNDS = 40
 WINDOW_RADIUS = 4  # pixels around that share an estimate of the noise
+BLUNDER = 6.0  # noise scales from the fused ground beyond which an observation is of something else
 KEPT = 3.0  # noise scales from the fused ground within which an observation counts as kept
 ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean absolute value, normal errors
 
@@ -73,7 +74,7 @@ class RasterWeights:
         given = self.aligned.read(rows, columns).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.square(self.scale / given) if self.is_sigma else given / self.scale
-        usable = np.isfinite(values) & (values > 0) & ~np.isnan(heights)
+        usable = np.isfinite(values) & (given > 0) & ~np.isnan(heights)
         return np.where(usable, np.clip(values, 1e-4, 1e4) * self.factor, 0).astype(np.float32)
 
 
@@ -84,6 +85,8 @@ def align_block(
     rows, columns = block.core
     low, high = np.inf, -np.inf
     heights = np.stack([raster.read(rows, columns) for raster in rasters])
+    for aligned, one in zip(rasters, heights, strict=True):  # before the solve, a large raster is judged by a sample
+        require_no_filling(aligned.raster.name, aligned.raster.stored(one), usual_only=True)
     if believed is not None and work.weights is not None:
         weights = np.stack([each.weights(rows, columns, one) for each, one in zip(believed, heights, strict=True)])
         heights[weights <= 0] = np.nan
@@ -181,16 +184,21 @@ def _sigma(
 ) -> NDArray[np.float64]:
     """Local noise over sqrt(observations), times the gain of fusion.
 
-    The noise is the larger of the rasters' own and the mean absolute residual nearby, of which each is clipped at three
-    median scales: beyond that it is a blunder.
+    The noise is the larger of the rasters' own and the mean absolute residual nearby, of which each is clipped at
+    BLUNDER scales. Where half of the observations nearby are beyond, nothing tells which half is right: sigma is at
+    least the mean absolute residual, not clipped.
     """
     scales = np.asarray(noise, np.float64)[:, None, None]
     usual = np.sqrt(np.where(known, np.square(scales), 0).sum(axis=0) / np.maximum(count, 1))
-    total = _around(np.where(known, np.minimum(apart, 6 * scales), 0).sum(axis=0))
-    amount = _around(count.astype(np.float64))
-    nearby = ABSOLUTE_TO_SIGMA * total / np.maximum(amount, 1)
+    total = _around(np.where(known, np.minimum(apart, BLUNDER * scales), 0).sum(axis=0))
+    amount = np.maximum(_around(count.astype(np.float64)), 1)
+    nearby = ABSOLUTE_TO_SIGMA * total / amount
     out: NDArray[np.float64] = gain * np.maximum(usual, nearby) / np.sqrt(np.maximum(count, 1))
-    return out
+    disputed = 2 * _around((known & (apart > BLUNDER * scales)).sum(axis=0)) >= amount
+    if not disputed.any():
+        return out
+    whole = ABSOLUTE_TO_SIGMA * _around(np.where(known, apart, 0).sum(axis=0)) / amount
+    return np.where(disputed, np.maximum(out, whole), out)
 
 
 def _around(values: NDArray[Any]) -> NDArray[np.float64]:

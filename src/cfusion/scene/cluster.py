@@ -31,6 +31,8 @@ PATIENCE = 60.0  # seconds to wait for a lost scheduler
 CONNECT = 10.0  # seconds to wait for the first connection
 ADDRESS = re.compile(r"inproc://.+|(\w+://)?[^\s/:]+:\d{1,5}|(\w+://)?\[[0-9a-fA-F:.]+\]:\d{1,5}")
 MEMORY = re.compile(r"auto|0?\.\d+|\d+(\.\d+)?\s*([kMGTP]i?B|B|)", re.IGNORECASE)  # share of all memory, or bytes
+# Ctrl-C reaches all processes of a terminal: this one ends the workers, which would print a traceback each.
+DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"  # run by each worker as it starts
 MOST_WORKERS = 1000  # started by one command
 QUERY_EVERY = 2.0  # seconds between two queries for the number of workers
 INSPECT_AFTER = 30.0  # seconds without a record after which the cluster is inspected
@@ -238,7 +240,7 @@ def _local(count: int, memory: str, threads: int = 0) -> Iterator[str]:
         shared = {name: str(threads) for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
         return shared | ({"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]} if devices else {})
 
-    quiet = {"dashboard": False, "silence_logs": logging.CRITICAL}
+    quiet = {"dashboard": False, "silence_logs": logging.CRITICAL, "preload": [DEAF]}
     nanny = {
         number: {
             "cls": distributed.Nanny,

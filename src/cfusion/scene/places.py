@@ -49,8 +49,8 @@ def require_apart(data: Path, output: Path) -> None:
         raise InputError(f"the data {data} lie inside the output {output}; choose a folder elsewhere")
 
 
-def require_own_output(data: Path, output: Path, *, force: bool) -> None:
-    """Refuse an output folder with other contents than an earlier run on the same data, unless forced."""
+def require_own_output(data: Path, output: Path, *, written: str, force: bool) -> None:
+    """Refuse an output folder with other contents than an earlier run on the same data and format, unless forced."""
     require_writable(output)
     if force or not output.exists() or not any(output.iterdir()):
         return
@@ -63,6 +63,9 @@ def require_own_output(data: Path, output: Path, *, force: bool) -> None:
         ) from None
     if of != str(data.resolve()):
         raise FileError(f"{output} holds the scene of {of}; choose another folder or pass --force")
+    before = mark.get("written", written)
+    if before != written:  # one folder would hold both, with the depth maps of either
+        raise FileError(f"{output} holds this scene as {before}, not {written}; choose another folder or pass --force")
 
 
 def write_mark(data: Path, output: Path, content: dict[str, object]) -> None:

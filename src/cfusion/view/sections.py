@@ -228,7 +228,7 @@ def _compared(chosen: Mapping[str, Any]) -> list[str]:
             factor, worse = min(beside, key=lambda each: abs(math.log(each[0])))
             how = f"{100 * worse:.2g} % worse" if worse > 0 else f"{-100 * worse:.2g} % better, which may be chance"
             found.append(f"at {factor:.2g} times these weights ({words}) {how}")
-    return [f"Views that were held out were predicted {', '.join(found)}."] if found else []
+    return [f"Observations that were held out were predicted {', '.join(found)}."] if found else []
 
 
 def _chosen(chosen: Mapping[str, Any]) -> str:
@@ -236,7 +236,7 @@ def _chosen(chosen: Mapping[str, Any]) -> str:
     alpha = ", ".join(number(float(each)) for each in chosen["alpha"])
     space = f"in {'inverse ' if chosen.get('inverse') else ''}depth"
     local = "weighing observations by the noise around them" if chosen.get("local") else "trusting all pixels alike"
-    return f"By leaving views out, auto chose the weights alpha = ({alpha}), {space}, {local}."
+    return f"By leaving observations out, auto chose the weights alpha = ({alpha}), {space}, {local}."
 
 
 def _chosen_for_heights(chosen: Mapping[str, Any]) -> str:

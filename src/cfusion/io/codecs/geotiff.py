@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cfusion.errors import FileError
 from cfusion.io.codecs.beside_raster import require_own_numbers
-from cfusion.io.codecs.raster_library import opened, rasterio
+from cfusion.io.codecs.raster_library import masked_band, opened, rasterio
 from cfusion.io.files import require_file
 from cfusion.io.limits import MOST_BYTES, require_pixels
 
@@ -75,7 +75,7 @@ def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
         step = max(1, STRIP // raster.width)
         for first in range(0, raster.height, step):  # double precision, in strips to save memory
             window = ((first, min(first + step, raster.height)), (0, raster.width))
-            values = raster.read(band, window=window, masked=True)
+            values = masked_band(raster, band, window)
             with np.errstate(over="ignore"):  # beyond float32 counts as unknown
                 heights[first : first + step] = np.ma.filled(values.astype(np.float64), np.nan) * scale + offset
     heights[~np.isfinite(heights)] = np.nan

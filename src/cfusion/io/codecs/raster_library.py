@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cfusion.errors import FileError, InputError, first_line, optional_module
 from cfusion.io.codecs.tiff_header import require_blocks
 from cfusion.io.files import require_file
@@ -48,3 +50,12 @@ def reason(error: BaseException) -> str:
     while seen.__cause__ is not None:
         seen = seen.__cause__
     return first_line(seen)
+
+
+def masked_band(file: Any, band: int, window: Any) -> Any:
+    """A window of a band, masked by nodata, mask and an alpha band of any type; GDAL masks by bytes and uint16 only."""
+    values = file.read(band, window=window, masked=True)
+    alpha = next((k for k, each in enumerate(file.colorinterp, 1) if each.name == "alpha"), band)
+    if alpha != band:
+        values[file.read(alpha, window=window) == 0] = np.ma.masked
+    return values

@@ -33,9 +33,7 @@ _one_at_a_time = Lock()
 _ready: set[Kind] = set()
 
 
-def precompile(
-    shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
-) -> None:
+def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity, posed: bool, adaptive: bool) -> None:
     """As `Backend.precompile`: float32. Returns when the kernels are compiled."""
     kind = order, fidelity, posed, adaptive
     with _one_at_a_time:

@@ -21,9 +21,7 @@ from cfusion.kernels.cuda import (
 from cfusion.kernels.cuda.device import Unit, compile_ahead
 
 
-def precompile(
-    shape: tuple[int, int], order: int, fidelity: Fidelity, *, posed: bool = False, adaptive: bool = False
-) -> None:
+def precompile(shape: tuple[int, int], order: int, fidelity: Fidelity, posed: bool, adaptive: bool) -> None:
     """As `Backend.precompile`: float32, with and without weights; other kinds are compiled when used."""
     units: list[Unit] = [
         (association.SOURCES, (), False),
