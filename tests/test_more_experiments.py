@@ -1,5 +1,6 @@
 """Stereo bundles as experiments, exhibits made of stored lines, and runs that fail: without any data."""
 
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from cfusion.experiments.conditions import BoxImage, KittiBundle
 from cfusion.experiments.matches import Matches
 from cfusion.experiments.models import Model
 from cfusion.experiments.store import Store
+from cfusion.experiments.whole_files import write_whole
 from cfusion.report import paper_maps
 from cfusion.report.columns import Column
 from cfusion.report.paper_checks import Plain, Verdict
@@ -299,6 +301,13 @@ class TestRuns:
         assert list(runner._half(queue)) == [3, 4, 5]
         assert list(queue) == [1, 2]
         assert list(runner._half(deque())) == []
+
+
+def test_what_reaches_the_disk_before_its_name_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: sizes.append(os.fstat(handle).st_size))
+    write_whole(tmp_path / "three", lambda stream: stream.write(b"123"))
+    assert sizes == [3]
 
 
 def test_the_commit_of_a_result_is_that_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

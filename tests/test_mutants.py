@@ -59,6 +59,17 @@ def test_what_reshape_finds_out_itself_is_left_alone(tree: Path) -> None:
     assert edits == {("swapped arguments", "3, -1"), ("unary", "1"), ("constant", "4")}
 
 
+def test_the_smaller_of_two_is_the_same_if_they_are_equal(tree: Path) -> None:
+    for text, kinds in (("a if a < b else b", {"condition"}), ("a if a < b else c", {"condition", "comparison"})):
+        (tree / "src" / "area.py").write_text(f"least = {text}\n")
+        assert {site.kind for site in sites.sites_of("src/area.py", tree)} == kinds
+
+
+def test_variables_of_types_are_left_alone(tree: Path) -> None:
+    (tree / "src" / "area.py").write_text("Key = TypeVar('Key', str, int)\n")
+    assert not sites.sites_of("src/area.py", tree)
+
+
 def test_a_seed_draws_the_same_again(tree: Path) -> None:
     first, again, other = (drawn(tree, 6, seed) for seed in (1, 1, 2))
     assert first == again != other
@@ -130,6 +141,14 @@ def test_tests_of_the_subject_come_first_and_what_runs_at_import_is_everybodys(t
     assert covering.tests_of("src/area.py", 8, 8) == [direct, other, unseen]  # maybe in another process
     assert covering.tests_of("src/area.py", 4, 4) == [direct, unseen, other]  # a default: set at import
     assert covering.tests_of("src/area.py", 7, 7) == [direct, unseen, other]  # run by nobody: maybe in another process
+
+
+def test_what_tests_of_a_file_share_is_asked_of_each_of_them(tree: Path) -> None:
+    """The first of them made it, and ran the lines."""
+    first, second, apart = "tests/test_area.py::a", "tests/test_area.py::b", "tests/test_other.py::a"
+    seconds = {first: 1.0, second: 0.1, apart: 0.1}
+    covering = Covering({"src/area.py": {8: {first}}}, seconds, {}, {}, tree)
+    assert covering.tests_of("src/area.py", 8, 8) == [first, second]
 
 
 def test_tests_of_the_package_come_before_others(tree: Path) -> None:

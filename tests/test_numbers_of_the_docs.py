@@ -1,5 +1,6 @@
 """Numbers that the pages state are those that the code uses: who changes one changes both."""
 
+import math
 import re
 from pathlib import Path
 
@@ -9,23 +10,55 @@ from cfusion import methods
 from cfusion.auto import (
     belief,
     cross_validation,
+    far,
     folds,
     holes,
     misreading,
+    occlusion,
     outlines,
     rivals,
     sample,
     small_parts,
     specks,
+    variable,
 )
+from cfusion.auto import noise as noise_of_views
 from cfusion.cli import report_of_many
+from cfusion.datasets.check import compare, factor, scales
+from cfusion.frontends import cues, filling, kitti, stereo
+from cfusion.frontends.mc_cnn import matcher
+from cfusion.geometry import view
+from cfusion.io import json_object, limits, text_tables
+from cfusion.io.codecs import exr, npz, tiff_header
 from cfusion.rasters import align, begin, choose, coregister, ground, mosaic, noise, runner, solve_tile, work
 from cfusion.rasters import sample as sample_of_rasters
-from cfusion.scene import cloud, cluster, mesh, residual, volume
+from cfusion.scene import cloud, cluster, mesh, neighbours, residual, view_cache, volume
+from cfusion.view import encode, layers, levels, maps, view_figures
 
+MIB = 2.0**20
 DOCS = Path(__file__).parent.parent / "docs"
-WORDS = {"a": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "seven": 7.0, "ten": 10.0}
-WORDS |= {"twelve": 12.0, "twice": 2.0, "half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "hundredth": 0.01}
+WORDS = {
+    "a": 1.0,
+    "one": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "five": 5.0,
+    "six": 6.0,
+    "seven": 7.0,
+    "ten": 10.0,
+}
+WORDS |= {
+    "twelve": 12.0,
+    "twice": 2.0,
+    "half": 0.5,
+    "third": 1 / 3,
+    "quarter": 0.25,
+    "fifth": 0.2,
+    "eighth": 0.125,
+    "tenth": 0.1,
+}
+WORDS |= {"sixteenth": 1 / 16, "twentieth": 0.05, "hundredth": 0.01, "halve": 0.5}
 STATED: dict[str, list[tuple[str, float]]] = {
     "height-models.md": [
         (r"(\w+) noise scales of the fused ground", work.KEPT),
@@ -48,7 +81,70 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"after (\w+) deaths", runner.MOST_DEATHS),
         (r"up to (\d+) megapixels", report_of_many.LARGEST / 1e6),
     ],
-    "scale.md": [(r"(\w+) tries in all", cluster.TRIES)],
+    "frontends.md": [
+        (r"pairs of the (\w+) frames nearest", kitti.FRAMES),
+        (r"may take (\d+) iterations instead", kitti.ITERATIONS),
+        (r"`min_confidence` (\d\.\d) instead", methods.PLAUSIBLE),
+        (r"Holes up to (\d+) pixels wide", filling.WIDEST),
+        (r"\(within (\d) pixel of disparity\)", filling.SAME),
+        (r"P1 = (\d),", 2 * matcher.PENALTIES.small_step),
+        (r"P2 = (\d+\.\d+) \(half", 2 * matcher.PENALTIES.large_step),
+        (r"divided by (\d) where one image has", matcher.PENALTIES.one_edge),
+        (r"by (\d\.\d) where both have", matcher.PENALTIES.both_edges),
+        (r"a step of (\d\.\d+) standard deviations", matcher.PENALTIES.edge),
+        (r"P1 is divided by (\d\.\d) where the disparity", matcher.PENALTIES.ground),
+        (r"(\w+) rounds with arms", matcher.McCnn().aggregations),
+        (r"arms of (\d) pixels", matcher.McCnn().arm),
+        (r"arms of 5 pixels within (\d\.\d+),", matcher.McCnn().arm_tolerance),
+        (r"Segments\*\* of up to (\d+) pixels", stereo.MC_CNN_CHECKS.speck),
+        (r"connected by steps of (\w+) pixel,", stereo.MC_CNN_CHECKS.speck_step),
+        (r"correlation of windows of (\d) x", cues.LIKENESS_WINDOW),
+        (r"its mean over (\d+) x", cues.SLOPE_WINDOW),
+        (r"left-right check \((\w+) pixel\)", stereo.ELAS_CHECKS.tolerance),
+        (r"its speck size \((\d+) pixels\)", stereo.ELAS_CHECKS.speck),
+    ],
+    "scale.md": [
+        (r"(\w+) tries in all", cluster.TRIES),
+        (r"waits up to (\d+) s, connects again", cluster.PATIENCE),
+        (r"after (\d+) minutes without a record", cluster.STUCK / 60),
+        (r"\(or (\w+) times the longest task\)", cluster.STUCK_FACTOR),
+        (r"keeps those it decoded \((\d+) MB\)", view_cache.BYTES / MIB),
+        (r"scores (\d+) candidates each", neighbours.CANDIDATES),
+    ],
+    "page.md": [
+        (r"fused depth to 1/(\d+) of its range", encode.LARGEST - 1),
+        (r"sigma and confidence to (\w+) a percent", 100 * layers.RELATIVE_STEP),
+        (r"residuals to a (\w+) of the noise", maps.RESIDUAL_STEP),
+        (r"more than (\w+) that of the others", view_figures.NOISY),
+        (r"more than (\w+) the usual noise", view_figures.BIASED),
+        (r"within (\w+) noise scales of the surface", view_figures.GATE),
+        (r"less than (\w+) of the others", view_figures.FEW_KEPT),
+        (r"beyond (\d\.\d+): pose or calibration", view_figures.SHIFTED),
+        (r"(\d\.\d) million points in all", levels.MOST_POINTS / 1e6),
+    ],
+    "formats.md": [
+        (r"pixels of a map or image \| 2\^(\d+)", math.log2(limits.MOST_PIXELS)),
+        (r"at most (\d+) a byte of the file beyond the first 2\^25", limits.PIXELS_PER_BYTE),
+        (r"64 a byte of the file beyond the first 2\^(\d+) \| \| unpacked", math.log2(limits.FREE_PIXELS)),
+        (r"\| (\d+) a byte of the file beyond the first 2\^27", limits.UNPACKING),
+        (r"beyond the first 2\^(\d+) \| \| channels", math.log2(limits.FREE_BYTES)),
+        (r"all together (\d+) MiB beyond those", exr.BESIDE / MIB),
+        (r"a block of (\d+) MiB beyond one band", tiff_header.BESIDE / MIB),
+        (r"read whole \| (\d+) GiB", limits.MOST_BYTES / 1024 / MIB),
+        (r"JSON (\d+) MiB", json_object.LONGEST_JSON / MIB),
+        (r"tables of numbers (\d+) MiB", text_tables.LONGEST_TABLE / MIB),
+        (r"other text (\d+) MiB", text_tables.LONGEST_TEXT / MIB),
+        (r"is mapped \(uncompressed `.npz`\) \| (\d+) TiB", npz.MOST_ARCHIVE / MIB**2),
+        (r"1e-15 and (\w+) in their unit", view.LARGEST),
+        (r"or by the factor between (\S+) and", factor.GRID[0]),
+        (r"and (\w+) that fits best", factor.GRID[-1]),
+        (r"less than (\w+) pixel of parallax", compare.TOO_CLOSE),
+        (r"\(residual (\w+)d, or", scales.HALF),
+        (r"or (\d\.\d+) of it where they bend", scales.PARTLY),
+        (r"the maps by more than a (\w+)\)", scales.MUCH),
+        (r"more than a (\w+) apart in scale", scales.LARGE),
+        (r"and the residual (\w+)s; or views", compare.SURE),
+    ],
     "scenes.md": [
         (r"`min_confidence` (\d\.\d) instead", methods.PLAUSIBLE),
         (r"the map moves a (\w+) of the way", residual.SHARE),
@@ -65,6 +161,29 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"a (\w+) of the views is held out", folds.SHARE),
         (r"it is better by (\w+) standard errors of the difference", cross_validation.CHANCE),
         (r"must also be better by (\d\.\d)", 100 * cross_validation.LEAST_GAIN),
+        (r"tries alpha_1 in factors of (\w+)", cross_validation.LADDER),
+        (r"predicts held-out observations better by (\w+) standard error is taken", cross_validation.VARIABLE_CHANCE),
+        (r"predict held-out observations better by (\w+) standard errors", cross_validation.LOCAL_CHANCE),
+        (r"held-out views better by (\d\.\d) standard errors \(`edges`\)", cross_validation.EDGE_CHANCE),
+        (r"With one or two views it takes (\w+) standard errors", cross_validation.FEW_VIEWS_CHANCE),
+        (r"predicts held-out observations worse by a (\w+)\.", cross_validation.CLEAR_GAIN),
+        (r"a factor of (\w+) between the deciles", variable.WIDE),
+        (r"with q at most (\d)", misreading.MOST_LOST),
+        (r"pixels beside edges \((\d+) at least\)", outlines.TELLING),
+        (r"half of the other views, (\w+) at most, confirm", outlines.CONFIRMED),
+        (r"at most (\d) % of its pixels far from edges are blobs", 100 * outlines.BLOBS),
+        (r"at least (\w+) other views, by weight", occlusion.CONFIRMED),
+        (r"neighbours correlate by less than (\d\.\d+)", occlusion.ALIKE),
+        (r"at most (\d) % lie further than ten", 100 * occlusion.MOST_FAR_OFF),
+        (r"lie further than (\w+) noise scales from", occlusion.FAR_OFF),
+        (r"any share if they correlate by less than (\d\.\d+)", occlusion.INDEPENDENT),
+        (r"differ in noise by more than (\d\.\d+)", noise_of_views.VIEW_RATIO),
+        (r"a tile, an (\w+) of the image wide", 1 / far.TILES),
+        (r"fewer than (\w+) pixels of the surrounding 7 x 7", specks.MOST),
+        (r"between pixels \((\d\.\d) pixels at 45", noise_of_views.BETWEEN_PIXELS),
+        (r"\((\d\.\d) pixels for the confidence\)", noise_of_views.PIXEL_ERROR),
+        (r"six pixels and a (\w+) of a pixel are enough", small_parts.NEARER),
+        (r"the two are (\w+) pixel or more apart", small_parts.APART),
         (r"at most about (\d+ \d+) observed pixels", sample.ENOUGH),
         (r"tiles of (\d+) x", sample.TILE),
         (r"are divided by 1 \+ \(P / (\d)\)", misreading.FAR),

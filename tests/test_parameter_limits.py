@@ -9,17 +9,23 @@ import pytest
 from cfusion import methods
 from cfusion.auto.settings import Settings
 from cfusion.confidence import Appearance, Geometric
+from cfusion.datasets.check.correction import Correction
+from cfusion.datasets.check.remap import Remap
 from cfusion.energy import TGV, Energy, Huber, Prior
 from cfusion.errors import InputError
-from cfusion.geometry import Orthographic, Pinhole
+from cfusion.geometry import BrownConrady, Orthographic, Pinhole
+from cfusion.rasters.options import Options as Mosaic
 from cfusion.rasters.runner import Crew
-from cfusion.solvers import ACS, AMA, PDHG
+from cfusion.scene.cluster import MOST_WORKERS, Cluster
+from cfusion.scene.volume import Volume
+from cfusion.solvers import ACS, AMA, PDHG, Biconvex
 from cfusion.source import Splat
 from cfusion.synthetic import Blobs, Gauss, Holes, Kinect, Laplace, Outliers, Regional, Stereo
 
 INF, NAN, TINY = float("inf"), float("nan"), 1e-9
 A_STEREO = partial(Stereo, sigma_disparity=0.1, focal_baseline=5.0)
 AN_OUTLIERS = partial(Outliers, fraction=0.1, low=1.0, high=2.0)
+A_VOLUME = partial(Volume, voxel=1.0, truncation=4.0, unit_sigma=1.0)
 A_HOLES = partial(Holes, fraction=0.1, radius=2.0)
 A_REGIONAL = partial(Regional, fraction=0.1, factor=2.0)
 A_BLOBS = partial(Blobs, fraction=0.1, radius=2.0)
@@ -31,6 +37,10 @@ def pinhole(**given: Any) -> Pinhole:
 
 def flat(**given: Any) -> Orthographic:
     return Orthographic(**({"pixel_size": 1.0, "cx": 1.0, "cy": 1.0, "width": 3, "height": 2} | given))
+
+
+def a_lens(**given: Any) -> BrownConrady:
+    return BrownConrady(5.0, 5.0, 1.0, 1.0, 3, 2, **given)
 
 
 LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]] = [
@@ -47,9 +57,14 @@ LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]
     (PDHG, "relaxation", (TINY, 2 - TINY), (0.0, 2.0)),
     (ACS, "outer", (1,), (0,)),
     (ACS, "tolerance", (0.0,), (-TINY, INF)),
+    (AMA, "outer", (1,), (0,)),
+    (AMA, "tolerance", (0.0,), (-TINY, INF)),
     (AMA, "nu", (TINY,), (0.0,)),
     (AMA, "mu", (None, TINY), (-1.0,)),
     (AMA, "growth", (1.0,), (1 - TINY,)),
+    (Biconvex, "iterations", (1,), (0,)),
+    (Biconvex, "block", (1,), (0,)),
+    (Biconvex, "tolerance", (0.0,), (-TINY, INF)),
     (Huber, "delta", (TINY,), (0.0, INF, -1.0)),
     (Energy, "lam", (TINY,), (0.0, INF)),
     (Prior, "rate", (TINY,), (0.0, INF, -1.0)),
@@ -71,7 +86,21 @@ LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]
     (pinhole, "cx", (-5.0, 99.0), (INF, NAN, True)),
     (pinhole, "cy", (-5.0, 99.0), (INF, NAN)),
     (flat, "pixel_size", (TINY,), (0.0, -1.0, INF)),
+    (a_lens, "k1", (0.1, -0.1), (INF, NAN, "1")),
+    (a_lens, "k3", (0.1, -0.1), (INF, NAN)),
+    (a_lens, "p2", (0.01, -0.01), (INF, NAN)),
     (Crew, "workers", (1, 2.0), (0, 1.5)),
+    (Mosaic, "tolerance", (TINY, 1 - TINY), (0.0, 1.0, NAN)),
+    (Mosaic, "iterations", (1,), (0, -1)),
+    (Mosaic, "alpha", (None, (TINY, TINY)), ((1.0,), (0.0, 1.0), (1.0, NAN), (INF, 1.0), (1.0, 2.0, 3.0))),
+    (Cluster, "count", (1, MOST_WORKERS), (0, -1, MOST_WORKERS + 1)),
+    (A_VOLUME, "voxel", (TINY, 4.0), (0.0, 4.1, NAN)),
+    (A_VOLUME, "truncation", (1.0,), (0.9, NAN)),
+    (A_VOLUME, "unit_sigma", (TINY,), (0.0, NAN)),
+    (Correction, "depth_scale", (TINY,), (0.0, -1.0, INF, NAN)),
+    (Correction, "shift_centre", (-0.5, 9.0), (INF, NAN)),
+    (Remap, "factor", (TINY,), (0.0, -1.0, INF, NAN)),
+    (Remap, "shift", (-5.0, 5.0), (INF, NAN)),
     (
         lambda **given: Stereo(**({"sigma_disparity": 0.1, "focal_baseline": 5.0} | given)),
         "focal_baseline",
@@ -99,7 +128,10 @@ LIMITS: list[tuple[Callable[..., object], str, tuple[Any, ...], tuple[Any, ...]]
     (A_BLOBS, "radius", (TINY,), (0.0,)),
     (A_BLOBS, "low", (TINY, 0.3), (0.0, 0.31)),
     (A_BLOBS, "high", (0.03, 1 - TINY), (1.0, 0.02)),
+    (A_REGIONAL, "fraction", (0.0, 1.0), (-TINY, 1 + TINY)),
+    (A_BLOBS, "fraction", (0.0, 1.0), (-TINY, 1 + TINY)),
     (Kinect, "step", (TINY,), (0.0, -1.0)),
+    (Kinect, "focal_baseline", (TINY,), (0.0, -1.0, INF)),
     (Kinect, "focal", (TINY,), (0.0, INF)),
 ]
 

@@ -1,6 +1,7 @@
 """What is damaged, incomplete or contradictory is refused in the sentence of that mistake: one line, with its file."""
 
 import json
+import os
 import re
 import struct
 import zipfile
@@ -18,7 +19,7 @@ from cfusion.cli.main import main
 from cfusion.datasets import kitti_bundle
 from cfusion.datasets.read import read, recognised
 from cfusion.datasets.read_result import read_depth
-from cfusion.datasets.readers import openmvs
+from cfusion.datasets.readers import icl_nuim, middlebury, openmvs
 from cfusion.datasets.write_back import layouts
 from cfusion.errors import CFusionError
 from cfusion.experiments import read_spec, work
@@ -34,6 +35,7 @@ from cfusion.io.codecs import npz, png_chunks
 from cfusion.io.codecs.colmap_model import read_observations
 from cfusion.io.codecs.png import Encoding, write_png
 from cfusion.io.json_object import JsonObject
+from cfusion.io.text_tables import read_lines, read_text
 from cfusion.rasters import begin
 from cfusion.rasters.journal import Journal
 from cfusion.scene.cluster import Cluster
@@ -352,6 +354,26 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(CFusionError, match=says) as caught:
         call(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+LONGEST: dict[str, tuple[Callable[[Path], object], int]] = {
+    "the camera of POV-Ray": (lambda file: icl_nuim._povray(file, (480, 640)), 20),
+    "a calibration": (middlebury.read_calibration, 20),
+    "a table": (lambda file: next(read_lines(file)), 25),
+    "JSON": (JsonObject.of_file, 27),
+    "text": (read_text, 28),
+    "any file": (files.read_bytes, 32),
+}
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, name: str) -> None:
+    read, bits = LONGEST[name]
+    file = tmp_path / "long"
+    file.touch()
+    os.truncate(file, 2**bits + 1)
+    with pytest.raises(CFusionError, match=f"more than {2**bits};"):
+        read(file)
 
 
 def test_a_map_in_no_format_is_refused_before_a_pair_is_read(

@@ -29,6 +29,13 @@ def test_scales_are_found(scales):
     np.testing.assert_allclose(usual, scales, rtol=0.2)
 
 
+def test_a_view_far_quieter_than_the_others_is_found_to_be():
+    """Its square is nearly zero, within the error of the distances on either side."""
+    for seed in range(3):
+        ours = found(*views((0.1, 0.1, 0.005, 0.1, 0.1), seed))
+        assert ours[2] < 0.3 * np.delete(ours, 2).min()
+
+
 def test_a_view_between_biased_ones_is_as_noisy_as_the_nearest_pair_says():
     """Of offsets 0, 1 and 3 distances add up, squares do not: half of the least square is left to the one between."""
     depths, weights = views((0.01, 0.01, 0.01))

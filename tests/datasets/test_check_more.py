@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from cfusion.cli.main import main
 from cfusion.datasets import read, write_bundle
 from cfusion.datasets.check import Correction, align_scales, check, reprojection, warning
-from cfusion.datasets.check.reprojection import STATED, Hypothesis
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Samples
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.pose import turned_by
@@ -69,6 +71,33 @@ def test_mistakes_of_k_are_named(changes: dict[str, float], name: str) -> None:
     found = check(with_k(views(), **changes), SAMPLES)
     assert name in found.best.hypothesis.name, found.sentence
     assert found.best.residual < found.stated.residual
+
+
+def test_maps_that_know_few_pixels_tell_inverted_poses() -> None:
+    """As of a lidar: no hypothesis meets more than a tenth of the pixels."""
+    rng, given = np.random.default_rng(0), views()
+    sparse = [np.where(rng.random(view.depth.shape) < 0.1, view.depth, np.nan) for view in given]
+    wrong = [replace(v, depth=z, pose=v.pose.inverse()) for v, z in zip(given, sparse, strict=True)]
+    found = check(wrong, SAMPLES)
+    assert max(fit.overlap for fit in found.fits) < 0.1
+    assert found.best.hypothesis.name.startswith("poses inverted")
+    assert found.is_sure
+
+
+def test_k_of_another_image_is_scaled_about_the_middle() -> None:
+    """Of an image of 780 x 624 pixels, for one of 100 x 80."""
+    stated = np.array([[702.0, 700.0, 390.0, 312.0]])
+    samples: Any = SimpleNamespace(intrinsics=stated, widths=np.array([100]), heights=np.array([80]))
+    found = Samples._k(samples, np.array([0]), Hypothesis("", resized=True))
+    assert np.hstack(found) == pytest.approx([90.0, 700 * 80 / 624, 49.5, 39.5])
+
+
+def test_how_far_the_views_move_does_not_depend_on_where_the_world_begins() -> None:
+    far = np.array([5e5, -2e5, 40.0])
+    moved = [replace(view, pose=Pose(view.pose.rotation, view.pose.translation + far)) for view in views()]
+    one, other = (Samples(each, 500).motion for each in (views(), moved))
+    assert one == pytest.approx(other, rel=1e-6)
+    assert one > 0.4
 
 
 OTHER_MISTAKES = {

@@ -24,7 +24,7 @@ from cfusion.io.colour_pictures import VIRIDIS, point_colours
 from cfusion.io.json_object import JsonObject
 from cfusion.io.limits import FREE_BYTES, FREE_PIXELS, MOST_BYTES, MOST_PIXELS, most_unpacked, require_pixels
 from cfusion.io.paths import LONGEST_NAME, inside, path_inside, require_inside, within
-from cfusion.io.text_tables import numbered, read_matrix
+from cfusion.io.text_tables import is_number, numbered, read_matrix
 from cfusion.io.to_json import to_json
 
 
@@ -289,6 +289,8 @@ class TestNames:
         names = ["a10.png", "a2.png", "a0.png", "none.png", "b2.png", "7x3.png"]
         found = [path.name for path in numbered([Path(name) for name in names])]
         assert found == ["none.png", "a0.png", "a2.png", "b2.png", "7x3.png", "a10.png"]
+        assert is_number("9" * 15)  # the most digits that a float always holds
+        assert not any(map(is_number, ("9" * 16, "-1", "1.5", "²", "")))
 
     def test_a_matrix_of_one_of_its_shapes(self, tmp_path: Path) -> None:
         (tmp_path / "k.txt").write_text("1 2 3\n4 5 6\n7 8 9\n")

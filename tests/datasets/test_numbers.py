@@ -1,5 +1,6 @@
 """Exact values of what readers and checks count with."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,6 +94,10 @@ class TestCheck:
         assert Check((stated,), stated, scales=scales).sentence.endswith(
             "but the views disagree about scale by factors from 0.5 to 2; with these the residual is 1 % "
             "(pass --align-scales)."
+        )
+        assert replace(scales, shifts=(0.1, 0.1)).sentence == (
+            "the views are known up to a scale and a shift, as relative maps of depth networks are: "
+            "depth = a value + b with a = 0.5 to 2, b = 0.1; with these the residual is 1 % (pass --align-scales)"
         )
 
     def test_votes_are_of_those_that_differ(self) -> None:

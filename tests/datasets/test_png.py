@@ -1,4 +1,5 @@
 import struct
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from cfusion.io.codecs.photo import resized
 from cfusion.io.codecs.png import (
     Encoding,
     finest_encoding,
+    pillow_image,
     read_image,
     read_png,
     write_image,
@@ -188,3 +190,12 @@ def test_pixels_are_unpacked_in_pieces_and_counted_up_to_what_is_claimed(monkeyp
     assert png_chunks._unpacked(packed, 5000) == 1000
     assert 100 <= png_chunks._unpacked(packed, 100) < 100 + 64
     assert png_chunks._unpacked(packed[:-8], 1000) <= 1000
+
+
+def test_a_large_image_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size is bounded before it is decoded."""
+    write_png(tmp_path / "a.png", np.ones((4, 5), np.float32), Encoding(1.0))
+    monkeypatch.setattr(pillow_image(), "MAX_IMAGE_PIXELS", 19)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (read_png(tmp_path / "a.png", Encoding(1.0)) == 1).all()

@@ -49,6 +49,18 @@ def test_strays_are_those_nobody_agrees_with() -> None:
     assert (kept >= 0).sum() == 15
 
 
+@pytest.mark.parametrize("reach", [1, 2])
+def test_who_agrees_is_asked_within_reach_on_every_side(reach: int) -> None:
+    grid = np.random.default_rng(1).choice([-1, 10, 12, 15], (9, 11)).astype(np.int32)
+    rows, columns = np.indices(grid.shape)
+    expected = np.full_like(grid, -1)
+    for row, column in np.argwhere(grid >= 0):
+        near = (abs(rows - row) <= reach) & (abs(columns - column) <= reach) & (grid >= 0)
+        if np.sum(near & (abs(grid - grid[row, column]) <= 2)) - 1 >= 3:
+            expected[row, column] = grid[row, column]
+    assert np.array_equal(kernels.without_strays(grid, reach, 2, 3), expected)
+
+
 def test_triangles_cover_the_image_and_planes_pass_through_their_corners() -> None:
     """An affine disparity is its own piecewise linear interpolation."""
     rng = np.random.default_rng(2)
@@ -244,5 +256,9 @@ def test_a_match_between_two_disparities_is_unique_and_one_of_two_places_is_not(
     theirs = np.random.default_rng(0).integers(0, 256, (40, 80, kernels.DIMENSIONS), dtype=np.uint8)
     either = [np.roll(theirs, shift, axis=1).astype(np.int32) for shift in (7, 7 + apart)]
     ours, texture = (sum(either) // 2).astype(np.uint8), np.full((40, 80), 1000, np.int32)
-    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, np.empty(16, np.int32))
+    costs = np.empty(16, np.int32)
+    found = kernels._support_disparity(ours, theirs, texture, 20, 50, -1, 200, 0.9, costs)
     assert found in (7, 8) if apart == 1 else found == kernels.NOTHING
+    four = np.ix_((18, 22), (48, 52))  # corners of the square around the point
+    for disparity, cost in enumerate(costs):
+        assert cost == np.abs(ours[four].astype(int) - np.roll(theirs, disparity, axis=1)[four]).sum()

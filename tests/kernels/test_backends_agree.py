@@ -235,6 +235,7 @@ def test_tiles_do_not_show(monkeypatch, levels, tile, order):
     steps = choose_steps(problem.alpha, NOISE)
     plain, ours = copied(state), copied(state)
     tiles.iterate(problem, plain, steps, 24, levels=1)
+    monkeypatch.setattr(tiles, "LEAST_ROWS", 1)
     monkeypatch.setattr(tiles, "TILE_ROWS", tile[0])
     monkeypatch.setattr(tiles, "TILE_COLUMNS", tile[1])
     tiles.iterate(problem, ours, steps, 24, levels=levels)
@@ -256,6 +257,7 @@ def test_outside_the_domain_nothing_moves(monkeypatch, objects):
     steps = choose_steps(problem.alpha, NOISE)
     state.primal[:, ~domain] = 7
     state.dual[:, ~domain] = 0
+    monkeypatch.setattr(tiles, "LEAST_ROWS", 1)
     monkeypatch.setattr(tiles, "TILE_ROWS", 16)
     monkeypatch.setattr(tiles, "TILE_COLUMNS", 20)
     for count in (8, 8, 24):

@@ -164,3 +164,26 @@ def test_the_slope_of_one_pixel_is_that_of_the_definition(shape: tuple[int, int]
     for i, j in np.argwhere(np.isfinite(depth)).tolist():
         assert even_slope_at(depth, i, j) == slopes[i, j]
         assert np.isfinite(slopes[i, j])
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=["numpy", "cpu"])
+def test_a_state_is_carried_over_on_what_both_have_and_nowhere_else(backend):
+    """Pixels of both domains, and of these the links of the receiving one; only depth is shifted."""
+    rng = np.random.default_rng(6)
+    domain, inside = rng.random(SHAPE) < 0.6, rng.random((12, 19)) < 0.7
+    links = backend.links_of(domain)
+    state = backend.initial_state(np.zeros(SHAPE, np.float32), links, 2)
+    other = backend.initial_state(np.zeros((12, 19), np.float32), backend.links_of(inside), 2)
+    for planes in (state.primal, state.dual, other.primal, other.dual):
+        planes[:] = rng.normal(size=planes.shape)
+    before, down, right = [state.primal.copy(), state.dual.copy()], 2, 3  # the first pixel of the state in the other
+    backend.transfer_state(state, links, other, inside, (down, right), 0.5)
+    for row, column in np.ndindex(SHAPE):
+        there = row + down, column + right
+        both = there[0] < 12 and there[1] < 19 and domain[row, column] and inside[there]
+        x, v = state.primal[0, row, column], state.primal[1:, row, column]
+        assert x == (other.primal[0][there] + np.float32(0.5) if both else before[0][0, row, column])
+        assert np.array_equal(v, other.primal[(slice(1, None), *there)] if both else before[0][1:, row, column])
+        for plane, dual in enumerate(state.dual):
+            linked = both and links[row, column] >> plane & 1
+            assert dual[row, column] == (other.dual[plane][there] if linked else before[1][plane, row, column])

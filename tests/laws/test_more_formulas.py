@@ -12,7 +12,7 @@ from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
 from cfusion.kernels.numpy.pulling import read_view
 from cfusion.rasters import inspect_raster
-from cfusion.synthetic import sensors
+from cfusion.synthetic import PAPER_CAMERA, sensors
 
 NUMPY = kernels.load("numpy")
 NAN = np.nan
@@ -294,11 +294,21 @@ def test_a_kinect_knows_no_infinity() -> None:
     assert np.isnan(sensor(depth, np.random.default_rng(0))[5, 5])
 
 
+def test_a_kinect_loses_what_its_rays_graze() -> None:
+    """Surfaces steeper than 75 degrees, in the paper's camera."""
+    for degrees, steep in ((70.0, 0), (78.0, 1)):
+        growth = np.tan(np.radians(degrees)) / PAPER_CAMERA.fx  # of depth, from column to column
+        wall = np.exp(growth * np.arange(60)) * np.ones((40, 1))
+        lost = np.isnan(sensors.Kinect()(wall, np.random.default_rng(0))).mean()
+        assert lost == pytest.approx(steep, abs=0.02)
+
+
 def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
     def raster(side: int) -> Any:
         grid = SimpleNamespace(width=side, height=side)
         return SimpleNamespace(
-            grid=grid, path="a.tif", name="a", heights=lambda left, top, w, h: np.full((1, 1), NAN, np.float32)
+            **{"grid": grid, "path": "a.tif", "name": "a", "stored": lambda heights: heights},
+            heights=lambda left, top, w, h: np.full((1, 1), NAN, np.float32),
         )
 
     whole = inspect_raster.SIDE * inspect_raster.ACROSS

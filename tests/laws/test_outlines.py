@@ -8,6 +8,7 @@ import pytest
 from cfusion import Pinhole, Pose, View, fuse, kernels
 from cfusion.auto import belief, outlines
 from cfusion.auto.belief import _unless_outlined
+from cfusion.auto.evidence import Evidence
 from cfusion.auto.first_surface import first_surface
 from cfusion.auto.occlusion import observe
 from cfusion.auto.outlines import Tally, measured_alike, of_reference, put_in_place, tallied
@@ -120,6 +121,19 @@ def test_only_surfaces_that_the_reference_surely_measured_are_exempt() -> None:
     assert step[8].all()
     assert not step[5, 3:7].any()  # the straight outline
     assert np.array_equal(bend > 0, step)
+
+
+def test_a_spot_among_exact_outlines_is_as_sure_as_without_them() -> None:
+    """Pixels of the outline are surer."""
+    depth = np.full((9, 9), 2.0, np.float32)
+    depth[:, 5:] = 4.0
+    depth[2:4, 1:3] = 3.0
+    support = np.ones((5, 9, 9), np.bool_)
+    evidence = Evidence(support, ~support, np.zeros(support.shape, np.float32), support.astype(np.float32))
+    noise = np.full_like(depth, 0.01)
+    without, within = (belief.confidence(evidence, depth, noise, noise, NUMPY, outlines_of=of) for of in (None, 0))
+    assert np.array_equal(within[2:4, 1:3], without[2:4, 1:3])
+    assert (within[6, 4:6] > without[6, 4:6]).all()
 
 
 @pytest.mark.parametrize(

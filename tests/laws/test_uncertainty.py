@@ -301,6 +301,11 @@ class TestRegistration:
         for delta, told in ((2.5, pytest.approx(2.5, rel=0.1)), (4.0, 3.0), (100.0, 3.0)):  # three pixels at most
             assert registration_error(delta * slope * normal(6, *SHAPE), slope, ones) == told
         assert registration_error(1000 * residuals, slope, ones) == 3.0  # at most
+        flat = np.arange(50) < 25  # of half of the columns nothing is told, whatever was measured there
+        part = np.where(flat, np.float32(0), slope)
+        nowhere = np.where(flat, NAN, residuals)
+        told = registration_error(nowhere, slope, ones)
+        assert registration_error(residuals, part, ones) == registration_error(nowhere, part, ones) == told > 0.3
 
 
 def test_views_count_by_what_their_front_end_trusts_them() -> None:

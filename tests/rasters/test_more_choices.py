@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rasterio
 from tests.rasters import conftest
 
 from cfusion import fuse_rasters
 from cfusion.errors import CFusionError, FileError, InputError
-from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units
+from cfusion.rasters import choose, coregister, ground, mosaic, sample, solve_tile, units, write
 from cfusion.rasters.align import Aligned
 from cfusion.rasters.coordinates import Coordinates
 from cfusion.rasters.grids import Grid
@@ -59,6 +60,12 @@ class TestWindows:
         assert len(windows) == sample.MOST + 1
         assert all(sample._known(four[0], w) > 0.5 for w in windows if w not in met)
         assert sample.windows_of(four[::-1], self.GRID) == windows
+
+    def test_windows_of_a_strip_are_as_wide_as_it_is(self) -> None:
+        everywhere = self.raster(0, 0, 40000, 40000)
+        for down, right in ((40000, 200), (200, 40000)):
+            windows = sample.windows_of([everywhere], SimpleNamespace(width=right, height=down))  # type: ignore[arg-type]
+            assert all(slice(0, 200) in window for window in windows)
 
     def test_rasters_that_do_not_meet_are_looked_at_where_they_are(self) -> None:
         apart = [self.raster(0, 0, 900, 900), self.raster(2000, 1000, 3000, 2000)]
@@ -198,6 +205,9 @@ class TestShifts:
         moved = np.roll(self.HOUSES, 4, 1)
         hidden = np.full((99, 99), np.nan)
         assert coregister.phase_shift([hidden, self.HOUSES], [hidden, moved]) == (4, 0)
+        for known in ([hidden, np.zeros((99, 99))], [np.zeros((99, 99)), hidden]):  # one of the two alone
+            grounds, heights = zip(known, (self.HOUSES, moved), strict=True)
+            assert coregister.phase_shift(grounds, heights) == (4, 0)
         assert coregister.phase_shift([self.HOUSES[:15]], [moved[:15]]) == (0.0, 0.0)
 
     def test_too_few_pixels_tell_nothing(self) -> None:
@@ -410,3 +420,15 @@ class TestPasses:
         (number, done, _), _, stages, _, _ = self.run([1e-4], 80, monkeypatch, **known)
         assert (number, done) == (2, 256)
         assert [name for name, _ in stages] == ["pass 1 of 128, tiles of 100"]
+
+
+@pytest.mark.parametrize(("most", "shape"), [(1600, (40, 60)), (30, (20, 30))])
+def test_a_picture_is_as_large_as_the_grid_up_to_its_longest_side(
+    most: int, shape: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write, "PICTURE", most)
+    conftest.write_tif(tmp_path / "height.tif", np.ones((40, 60), np.float32))
+    grid = SimpleNamespace(pixel=(0.5, 0.5), coordinates=SimpleNamespace(degrees=False))
+    write.Writer._picture(SimpleNamespace(draft=tmp_path, grid=grid))  # type: ignore[arg-type]
+    with rasterio.open(tmp_path / "hillshade.png") as picture:
+        assert picture.shape == shape

@@ -478,7 +478,10 @@ class TestCoregister:
         np.testing.assert_allclose(left, left[0, 0], atol=1e-9)  # but for the tilt over the shift, a constant
         assert left[0, 0] == pytest.approx(0.01 * 1.4 - 0.02 * 2.0)
 
-    def test_few_pixels_are_left_where_they_are(self) -> None:
+    def test_few_pixels_are_left_where_they_are_and_two_hundred_are_placed(self) -> None:
+        enough = ((slice(0, 10), slice(0, 20)),)
+        found = coregister.place(Wavy((0.4, 0.0)), [Wavy().read(*enough[0])], enough, "shift")  # type: ignore[arg-type]
+        assert (found.pixels, *found.shift) == pytest.approx((200, 0.4, 0.0), abs=0.05)
         window = ((slice(0, 10), slice(0, 19)),)
         found = coregister.place(Wavy(offset=1.0), [Wavy().read(*window[0])], window, "shift")  # type: ignore[arg-type]
         assert (found.pixels, found.offset, found.tilt, found.shift) == (190, 0.0, (0.0, 0.0), (0.0, 0.0))

@@ -183,11 +183,23 @@ def test_the_share_of_a_stage_grows_from_nothing_towards_all_of_it(files: list[P
         shares = [step.done for step in heard if step.stage in stages]
         assert all(0 <= share <= 1 for share in shares), stages
         assert stages == ("iterating",) or shares == sorted(shares), stages  # there, a goal may move
-    assert next(step.done for step in heard if step.stage == "iterating") == 0
+    for stage in ("iterating", "writing"):
+        assert next(step.done for step in heard if step.stage == stage) == 0
     compared = [step.done for step in heard if step.stage == writing[1]]
     assert len(compared) == len(files)
     assert (np.diff(compared) > 0).all()
     assert compared[0] == pytest.approx(max(step.done for step in heard if step.stage == writing[0]))  # goes on there
+
+
+def test_a_ground_below_zero_is_certified_as_one_above(tmp_path: Path) -> None:
+    made = []
+    for height in (0, -400):
+        (tmp_path / str(height)).mkdir()
+        files = surveys(tmp_path / str(height), ground(48, 60) + height, 3)
+        made.append(fused(files).certificate)
+    above, below = made
+    assert 0 < below.bound < below.energy
+    assert (below.gap, below.bound) == (pytest.approx(above.gap, rel=0.01), pytest.approx(above.bound, rel=1e-3))
 
 
 def test_other_settings_do_not_go_on(files: list[Path], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -395,3 +396,21 @@ def test_folders_that_are_data_sets_are_counted_and_the_first_five_are_named(
         (tmp_path / str(number) / "bundle.json").write_text('{"format": "cfusion-bundle"}')
     with pytest.raises(InputError, match=f"not a data set, but {folders} of its folders are {told}; give one of them"):
         places.format_of(tmp_path, None)
+
+
+@pytest.mark.parametrize(("status", "lost"), [("running", False), ("closed", True)])
+def test_a_long_silence_is_a_lost_scheduler_only_if_its_client_says_so(
+    status: str, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the tasks are looked after, and waited for again."""
+
+    def silence(*given: object, **more: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(cluster, "_distributed", lambda: SimpleNamespace(wait=silence))
+    looked: list[bool] = []
+    client = SimpleNamespace(as_current=nullcontext, status=status)
+    exchange: Any = SimpleNamespace(client=client, running={}, _resubmit=lambda: looked.append(True))
+    with pytest.raises(cluster._SchedulerLost) if lost else nullcontext():
+        assert cluster._Exchange._finished(exchange) == []
+    assert looked == ([] if lost else [True])

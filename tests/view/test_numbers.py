@@ -3,6 +3,7 @@
 import base64
 import math
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -140,6 +141,8 @@ class TestLayers:
         rounded = coded([Layer("a", values, coarsest=1.0, reducible=True)], 4096)[0]
         assert rounded.description["stride"] == 1
         assert rounded.description["scale"] > 2 * fine.description["scale"]  # type: ignore[operator]
+        two = [Layer(key, each, coarsest=1.0, reducible=True) for key, each in (("a", values), ("b", values.T))]
+        assert [each.description["stride"] for each in coded(two, 2 * 4096)] == [1, 1]
         thinned = coded([Layer("a", values, reducible=True)], 4096)[0]
         assert thinned.description["stride"] == 2
         assert thinned.description["scale"] == pytest.approx(fine.description["scale"], rel=0.01)
@@ -215,7 +218,9 @@ class TestWords:
     def test_one_view_alone_needs_no_table(self) -> None:
         row = ViewFigures("a", 1.0, 0.0, 1.0, 0.0, 0.0)
         assert sections.views_section([row], 0, "metre") == sections.views_section([], None, "metre") == ""
-        assert "<small>reference</small>" in sections.views_section([row, row], 1, "metre")
+        shown = sections.views_section([row, replace(row, name="b")], 1, "metre")
+        assert "b <small>reference</small>" in shown
+        assert shown.count("<small>reference</small>") == 1
 
     def test_the_figures_at_the_top(self) -> None:
         depth = np.array([[1.0, NAN], [1.0, 1.0]])

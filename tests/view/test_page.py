@@ -201,8 +201,9 @@ def test_pictures_are_png_and_unknown_is_transparent() -> None:
         shown = np.asarray(image.open(io.BytesIO(png_bytes(colours))))
         np.testing.assert_array_equal(shown, colours)
         np.testing.assert_array_equal(shown[..., 3] == 0, np.isnan(NOISE))
-    grey = RNG.integers(0, 256, (5, 7), dtype=np.uint8)
-    np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(png_bytes(grey)))), grey)
+    for shape in ((5, 7), (5, 7, 3), (5, 3)):  # grey, colour, and grey that is three pixels wide
+        levels = RNG.integers(0, 256, shape, dtype=np.uint8)
+        np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(png_bytes(levels)))), levels)
 
 
 def test_json_cannot_leave_its_script() -> None:

@@ -95,9 +95,10 @@ class Covering:
     def tests_of(self, file: str, first: int, last: int) -> list[str]:
         """The tests that run these lines, those of its own subject first, then of its package, then the quickest.
 
-        Coverage sees neither compiled functions nor other processes: last come other tests beside an import of the
-        file by name. What runs at import it ascribes to whichever test came first: there, every test that runs the
-        file counts, or one that imports it.
+        Coverage sees neither compiled functions nor other processes, and ascribes what tests share (a fixture, a cache)
+        to the first of them: last come other tests beside these, and beside an import of the file by name. What runs at
+        import it ascribes to whichever test came first, too: there, every test that runs the file counts, or one that
+        imports it.
         """
         here = self.lines.get(file, {})
         found: set[str] = set().union(*(here.get(line, set()) for line in (0, *range(first, last + 1))))
@@ -109,7 +110,8 @@ class Covering:
         while not found and (more := set().union(*(self.importers.get(each, set()) for each in beyond)) - beyond):
             beyond |= more
             found = set().union(*(tests for each in more for tests in self.lines.get(each, {}).values()))
-        unseen = {test for test in self.seconds if test.split("::")[0] in own} - found
+        sharing = own | {test.split("::")[0] for test in found}
+        unseen = {test for test in self.seconds if test.split("::")[0] in sharing} - found
         beside = "/".join(("tests", *Path(file).parts[2:3], ""))
 
         def rank(test: str) -> tuple[bool, ...]:
@@ -118,7 +120,7 @@ class Covering:
 
         return [
             *self._quickest(found, rank, BUDGET),
-            *self._quickest(unseen, lambda test: (), BUDGET / 3),
+            *self._quickest(unseen, rank, BUDGET / 3),
         ]
 
     def _quickest(self, tests: set[str], rank: Callable[[str], tuple[bool, ...]], budget: float) -> list[str]:

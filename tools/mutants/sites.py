@@ -28,6 +28,7 @@ SYMMETRIC = {
     *("min", "max", "minimum", "maximum", "fmin", "fmax", "hypot", "gcd", "array_equal", "isclose", "allclose"),
     "clip",  # of value and lower limit it takes the larger one
 }
+ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 REMOVABLE = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 
 
@@ -66,6 +67,7 @@ class _Finder:
     def __init__(self, file: str, source: bytes) -> None:
         self.file, self.source = file, source
         self.whatever_is_left: set[ast.AST] = set()  # -1 of `reshape`, for which any negative number does
+        self.of_equals: set[ast.AST] = set()  # comparisons that change nothing where they change: `a if a < b else b`
         self.starts = [0]
         for line in source.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
@@ -84,7 +86,7 @@ class _Finder:
 
     @staticmethod
     def _talks(node: ast.AST, field: str) -> bool:
-        """Whether a part of the tree is only ever read by people."""
+        """Whether a part of the tree is only ever read by people, or by a checker of types."""
         if isinstance(node, ast.Raise):
             return True
         if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion, which nothing depends on
@@ -92,7 +94,8 @@ class _Finder:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return True
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            return node.targets[0].id == "__all__"
+            called = node.value.func if isinstance(node.value, ast.Call) else None
+            return node.targets[0].id == "__all__" or (isinstance(called, ast.Name) and called.id == "TypeVar")
         return isinstance(node, ast.JoinedStr | ast.ImportFrom | ast.Import)
 
     def _edits(self, node: ast.AST) -> Iterator[Site]:
@@ -111,13 +114,22 @@ class _Finder:
         elif isinstance(node, ast.Constant) and node not in self.whatever_is_left:
             yield from self._constant(node)
         elif isinstance(node, ast.If | ast.IfExp | ast.While):
+            self.of_equals |= {node.test} if isinstance(node, ast.IfExp) and self._chooses(node) else set()
             yield self._site("condition", node.test, f"(not ({self._text(node.test)}))", node.lineno)
         elif isinstance(node, ast.Call):
             yield from self._call(node)
         if isinstance(node, REMOVABLE) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             yield self._site("removed", node, "pass")
 
+    def _chooses(self, node: ast.IfExp) -> bool:
+        """Whether it is the larger or the smaller of two: of equals, either will do."""
+        sides = [node.test.left, *node.test.comparators] if isinstance(node.test, ast.Compare) else []
+        orders = isinstance(node.test, ast.Compare) and all(isinstance(op, ORDERS) for op in node.test.ops)
+        return orders and sorted(map(self._text, sides)) == sorted(map(self._text, (node.body, node.orelse)))
+
     def _compare(self, node: ast.Compare) -> Iterator[Site]:
+        if node in self.of_equals:
+            return
         sides = [node.left, *node.comparators]
         for left, right, op in zip(sides, sides[1:], node.ops, strict=False):
             yield from self._between("comparison", left, right, COMPARISONS[type(op)])

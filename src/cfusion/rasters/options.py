@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, fields
+from math import inf
 from pathlib import Path
 
 from cfusion.errors import InputError
@@ -46,7 +47,7 @@ class Options:
             raise InputError(f"tolerance is {self.tolerance}; give a share of the energy, such as 1e-3")
         if self.iterations < 1:
             raise InputError(f"iterations is {self.iterations}; give a whole number of at least 1")
-        if self.alpha is not None and (len(self.alpha) != 2 or not min(self.alpha) > 0):
+        if self.alpha is not None and (len(self.alpha) != 2 or not all(0 < each < inf for each in self.alpha)):
             raise InputError(f"alpha is {self.alpha}; give two positive weights, such as 1 2")
 
 

@@ -44,7 +44,7 @@ def take_over(data: Path, output: Path, layout: Layout, replaced: frozenset[Path
             raise FileError(f"cannot copy {data / inside}: {error.strerror or error}; choose another output") from error
         finally:
             with suppress(OSError):
-                draft.unlink(missing_ok=True)  # half a copy, or a link: renaming one onto itself leaves it in place
+                draft.unlink()  # half a copy, or a link: renaming one onto itself leaves it in place
 
 
 def _linked(source: Path, draft: Path) -> bool:
