@@ -384,3 +384,28 @@ def test_a_reference_that_measured_nothing_is_fused_from_the_others() -> None:
     views = [View(each, camera, Pose(np.eye(3), np.array([0.1 * k, 0, 0]))) for k, each in enumerate(noisy(5))]
     views[2] = View(np.full((36, 48), np.nan), camera, views[2].pose)
     assert rms(fuse(views, backend="cpu").depth - 4) < 0.05
+
+
+def test_views_that_look_at_other_surfaces_support_nothing_and_are_not_called_noisy() -> None:
+    """A ring of right cameras around a ball in a room: a quarter of a turn away they see its other walls."""
+    camera = Pinhole(75.0, 75.0, 39.5, 29.5, 80, 60)
+    low, high, rng, count = np.array([-3, -2, -4.0]), np.array([3, 1.2, 2.0]), np.random.default_rng(0), 12
+
+    def seen_from(angle: float) -> View:
+        ahead = np.array([-np.cos(angle), 0, -np.sin(angle)])
+        turn, centre = np.stack([np.cross([0, 1, 0], ahead), [0, 1, 0], ahead], 1), -1.6 * ahead
+        rays = camera.back_project(np.ones((60, 80), np.float32)) @ turn.T
+        wall = np.maximum((low - centre) / rays, (high - centre) / rays).min(-1)
+        away, square = centre - [0.2, 0.5, 0.0], (rays * rays).sum(-1)
+        root = (rays @ away) ** 2 - square * (away @ away - 0.49)
+        ball = np.where(root > 0, (-(rays @ away) - np.sqrt(np.maximum(root, 0))) / square, np.inf)
+        depth = np.where(ball > 0, np.minimum(ball, wall), wall)
+        return View((depth + rng.normal(0, 0.01, depth.shape)).astype(np.float32), camera, Pose(turn, centre))
+
+    views = [seen_from(2 * np.pi * k / count) for k in range(count)]
+    result = fuse(views, reference=count // 2, keep_views=True)
+    near = [abs(k - count // 2) <= 2 for k in range(count)]
+    shares = [float(view.support.mean()) for view in result.views]
+    assert min(share for share, each in zip(shares, near, strict=True) if each) > 0.1
+    assert max(share for share, each in zip(shares, near, strict=True) if not each) < 0.02
+    assert not any(word in view.sentence for view in result.views for word in ("times as noisy", "too ", "pose"))

@@ -111,7 +111,7 @@ def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.
     """The Laplace scale of each view's residuals (K, H, W), by their median size, and their number.
 
     Occluders are always in front of the surface: the scale is that of the quieter side, unless the view is biased.
-    No scale is below the least one.
+    No scale is below the least one, or louder than views can be.
     """
     out, known = [], []
     for part in chunks(residuals):
@@ -122,7 +122,16 @@ def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.
             two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0 and 2 * (n_above + n_below) > n  # else most are 0
             out.append(max((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN, least))
             known.append(n)
-    return out, known
+    return not_too_loud(out), known
+
+
+def not_too_loud(scales: list[float]) -> list[float]:
+    """Scales (K,), at most 20 times their median: a view that looks at another surface is not noisy.
+
+    With a scale of its residuals it would support everything.
+    """
+    most = middle_of(scales) / SMALLEST_WEIGHT
+    return [min(scale, most) if most > 0 else scale for scale in scales]
 
 
 def middle_of(numbers: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion.arrays import DepthMap, chunks
-from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, usual_slope
+from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, not_too_loud, usual_slope
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
@@ -44,7 +44,7 @@ def residual_sizes(reading: Reading, surface: DepthMap, growth: DepthNoise, back
     """The Laplace scale (K,) of each view's residuals, by their median size."""
     unit = growth.unit(surface)
     sizes = [backend.medians(_sizes(part, surface, unit))[0] for part in chunks(reading.depths)]
-    return [size / LAPLACE_MEDIAN for some in sizes for size in some]
+    return not_too_loud([size / LAPLACE_MEDIAN for some in sizes for size in some])
 
 
 @one_pass

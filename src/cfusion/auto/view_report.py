@@ -10,6 +10,7 @@ import numpy as np
 from cfusion.auto.assess import Assessment
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit
+from cfusion.auto.noise import SMALLEST_WEIGHT
 from cfusion.auto.reading import read_surface
 from cfusion.auto.surface import local_slope
 from cfusion.auto.uncertainty import registration_error, spread
@@ -23,7 +24,8 @@ LEAST_SCALE = 0.004  # of the depth: smaller scale errors may as well be a pose'
 OFF_SCALE = 0.01  # of the depth, and
 MISPLACED = 1.0  # pixels, and
 OUTLYING = 4.0  # times the median deviation of views from their median, is odd
-FEWER = 0.5  # of the median share that supports the surface
+EXPLAINED = 0.8  # of the residuals that remain once depths are scaled
+FEWER = 0.5  # of the median share that supports the surface, of views that do
 
 
 def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -> tuple[ViewEvidence, ...]:
@@ -61,9 +63,12 @@ def report(found: Fit, assessed: Assessment, source: Source, backend: Backend) -
 
 
 def _ratio(measured: Floats, depth: Floats, backend: Backend) -> float:
-    """The median of measured over fused depth."""
+    """The median of measured over fused depth; NaN if depths divided by it differ no less: of another surface."""
     (ratio,), _ = backend.medians((measured / depth)[None])
-    return float(ratio)
+    if abs(ratio - 1) <= OFF_SCALE or ratio == 0:
+        return float(ratio)
+    (before,), (after,) = (backend.medians(abs(each - depth)[None])[0] for each in (measured, measured / ratio))
+    return float(ratio) if ratio > 0 and after < EXPLAINED * before else float("nan")
 
 
 def _own_scale(source: Source, k: int, depth: Floats, backend: Backend) -> float | None:
@@ -109,22 +114,23 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
     noise = _usual([record.noise for record in records])
     factors = np.array([record.scale_factor for record in records])
     shifts = np.array([record.registration for record in records])
-    kept = _usual([record.share_kept for record in records])
+    kept = _usual([record.share_kept for record in records if record.share_kept > 0])
     out = []
     for record, name, off, shift in zip(records, names, _outlying(factors), _outlying(shifts), strict=True):
         odd = []
         percent = 100 * (record.scale_factor - 1)
+        elsewhere = record.share_kept < FEWER * kept or record.noise * SMALLEST_WEIGHT > noise
         if record.rescaled or (off and abs(percent) > 100 * OFF_SCALE):
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
         if record.rescaled:
             odd.append("it was scaled and moved to make up for that")
-        elif record.noise > NOISIER * noise > 0:
+        elif record.noise > NOISIER * noise > 0 and not elsewhere:
             odd.append(f"it is {record.noise / noise:.1f} times as noisy as the others")
-        if shift and record.registration > MISPLACED:
+        if shift and not elsewhere and record.registration > MISPLACED:
             odd.append(f"it lies about {record.registration:.1f} pixels beside them, so check its pose")
         if not record.rescaled and (record.turned or record.shifted):
             odd.append(f"its pose was off by {record.turned:.2f} degrees and {record.shifted:.3g}, and was mended")
-        if record.share_kept < FEWER * kept:
+        if elsewhere:
             odd.append(f"only {100 * record.share_kept:.0f} % of it supports the surface")
         out.append(f"{name}: {'; '.join(odd)}" if odd else "")
     return out
