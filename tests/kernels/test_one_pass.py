@@ -232,7 +232,10 @@ def cases(i: Inputs) -> list[Case]:
         (outlines.measured_alike, (i.mask(), i.map(), i.unit(), f32(0.2)), {}),
         (
             outlines._tally,
-            (i.mask(), i.mask(), i.positive(VIEWS), 2, i.positive(), i.positive(), f32(0.5), f32(2.0)),
+            (
+                *(i.mask(), i.mask(), i.mask(), i.positive()),
+                *(i.positive(VIEWS), 2, i.positive(), i.positive(), f32(0.5), f32(2.0)),
+            ),
             {},
         ),
         (outlines._mass, (np.where(i.mask(), 0, i.positive(VIEWS)),), {}),

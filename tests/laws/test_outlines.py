@@ -147,7 +147,7 @@ def test_half_of_the_others_deny_an_outline_three_at_most(views: int, support: i
     weights[: support + 1] = 1.0  # the reference is the first
     relief = np.where(np.arange(40) // 4 % 2 == 0, 1.0, 0.0).astype(np.float32) * np.ones((20, 1), np.float32)
     reliefs = (relief,) * 5
-    assert tallied(nothing, wrong, weights, 0, reliefs, np.float32(0.01)).exact is found
+    assert tallied(nothing, wrong, wrong, weights, 0, reliefs, np.float32(0.01), NUMPY).exact is found
 
 
 def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
@@ -155,8 +155,8 @@ def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
     relief[:, 20:] = 1.0
     alike, nothing, weights = np.zeros(relief.shape, np.bool_), np.zeros(relief.shape, np.bool_), np.ones((3, 20, 40))
     alike[:3, :2] = True
-    assert tallied(nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
-    assert not tallied(alike, nothing, weights, 0, (relief,) * 5, np.float32(0.01)).exact
+    assert tallied(nothing, nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01), NUMPY).exact
+    assert not tallied(alike, nothing, nothing, weights, 0, (relief,) * 5, np.float32(0.01), NUMPY).exact
 
 
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,10 @@ def test_misplaced_outlines_are_jagged_or_of_errors_that_neighbours_share() -> N
     alike = [
         seen_from(STEP * (k - MIDDLE)) + np.kron(rng.normal(0, NOISE, (15, 20)), np.ones((4, 4))) for k in range(7)
     ]
-    assert outlines_of(views_of(alike)).misplaced
+    assert not outlines_of(views_of(alike)).misplaced  # by none is an outline denied
+    for each, misplaced in ((alike, True), (noisy(0), False)):  # by few
+        each[MIDDLE][20:26] = jagged(each[MIDDLE], 0)[20:26]
+        assert outlines_of(views_of(each)).misplaced == misplaced
     maps[MIDDLE] = jagged(maps[MIDDLE], 0)
     assert outlines_of(views_of(maps)).misplaced
 
@@ -212,11 +215,37 @@ def test_jagged_outlines_of_the_reference_give_way_to_those_of_others(monkeypatc
 
 def test_few_denied_pixels_are_no_jagged_outlines_nor_are_blobs() -> None:
     """Views that are out of place deny up to 8 % of exact outlines; the outlines of blobs are those of nothing."""
-    assert Tally(9, 100, 0, 100).jagged
-    assert not Tally(8, 100, 0, 100).jagged
-    assert not Tally(9, 100, 2, 100).jagged
-    assert not Tally(9, 99, 0, 100).jagged
-    assert not Tally(9, 100, 0, 100).exact
+    assert Tally(9, 9, 100, 1, 100).jagged
+    assert not Tally(9, 8, 100, 1, 100).jagged
+    assert not Tally(9, 9, 100, 2, 100).jagged
+    assert not Tally(9, 9, 99, 0, 100).jagged
+    assert not Tally(9, 9, 100, 0, 99).jagged  # without pixels far from edges nobody can tell
+    assert Tally(2, 0, 100, 0, 100).doubtful
+    assert not Tally(1, 1, 100, 0, 100).doubtful
+    assert not Tally(9, 9, 100, 0, 100).exact
+
+
+@pytest.mark.parametrize("only_in_reference", [True, False])
+def test_the_outlines_of_what_moved_are_no_jagged_ones(only_in_reference: bool) -> None:
+    """It covers whole squares, where displaced outlines are strips of a pixel or two."""
+    maps = noisy(0)
+    for number, each in enumerate(maps):
+        if (number == MIDDLE) == only_in_reference:
+            each[20:40, 30:50] = 6.0
+    told = outlines_of(views_of(maps))
+    assert not told.misplaced
+
+
+def test_neither_noise_nor_little_confidence_makes_outlines_jagged() -> None:
+    maps, rng = noisy(0), np.random.default_rng(1)
+    maps[MIDDLE] = TRUTH + rng.normal(0, 10 * NOISE, TRUTH.shape)
+    assert not outlines_of(views_of(maps)).misplaced
+    maps[MIDDLE] = jagged(noisy(0)[MIDDLE], 0)
+    views = views_of(maps)
+    views = [replace(view, confidence=np.ones_like(TRUTH)) for view in views]
+    views[MIDDLE] = replace(views[MIDDLE], confidence=np.where(np.abs(maps[MIDDLE] - TRUTH) > 2, 0.01, 1.0))
+    assert outlines_of(views).exact is False
+    assert not outlines_of(views).misplaced
 
 
 def test_a_reference_that_is_wrong_in_blobs_has_no_exact_outlines() -> None:

@@ -79,6 +79,8 @@ def test_beside_misplaced_outlines_larger_steps_are_less_sure() -> None:
         odds[size, misplaced] = p / (1 - p)
     np.testing.assert_allclose(odds[0.12, True][10] / odds[1.2, True][10], 10**0.4, rtol=1e-3)
     np.testing.assert_allclose(odds[0.12, False][10] / odds[0.12, True][10], 2**0.4, rtol=1e-3)
+    largest = confidence(evidence, near + (np.arange(24) >= 12) * np.float32(50), noise, noise, NUMPY, misplaced=True)
+    np.testing.assert_allclose(largest[12, 10] / (1 - largest[12, 10]), odds[1.2, False][10] / 20**0.4, rtol=1e-3)
     np.testing.assert_array_equal(odds[1.2, False][[9, 10, 13, 14]], odds[0.12, False][[9, 10, 13, 14]])
     np.testing.assert_array_equal(odds[1.2, True][:9], odds[1.2, False][:9])
     slope = near + 0.1 * np.arange(24, dtype=np.float32)

@@ -31,7 +31,7 @@ from cfusion.kernels.tracing import neighbour
 # Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
 # offset leaves a pixel that eleven views contradict and none supports below 0.1.
 OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.1, 0.5, 1.2, 1.2, 0.6, 1.2
-STEP_SIZE = 0.4  # Z
+STEP_SIZE, LARGEST = 0.4, 20.0  # Z, and a limit of z: larger steps are as likely misplaced
 UNSURE_RANGE = 0.3, 4.0  # of the usual error bar: beyond, pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
@@ -101,7 +101,7 @@ def _or_an_end(step: Mask, around: Floats) -> Mask:
 @one_pass
 def _against(edge: Mask, step: Mask, size: Floats, noise: Floats) -> Floats:
     """What edges and the sizes of steps (H, W) take from the odds."""
-    larger = np.log(np.maximum(size / (np.float32(EDGE) * noise), np.float32(1)))
+    larger = np.log(np.clip(size / (np.float32(EDGE) * noise), np.float32(1), np.float32(LARGEST)))
     out: Floats = BESIDE_EDGE * edge + np.where(step, STEP_SIZE * larger, np.float32(0))
     return out
 

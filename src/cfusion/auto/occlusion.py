@@ -97,7 +97,10 @@ def observe(
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
     trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
-    wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
+    wrong, surely = (
+        _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope, own)))
+        for own in (0.0, scales[reference])
+    )
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     support = _support(weights, reference)
@@ -111,14 +114,16 @@ def observe(
     if count > 1:
         size = np.float32(max(usual, slope))
         alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
-        told = tallied(alike, wrong, weights, reference, reliefs, size)
+        told = tallied(alike, wrong, surely & trustworthy, weights, reference, reliefs, size, backend)
         shared = exact <= MOST_SHARED
         undecided = outlines.exact is None and not shared
-        outlines = Outlines(told.exact if undecided else outlines.exact, told.jagged or shared)
+        jagged = told.jagged and not outlines.exact
+        misplaced = jagged or (shared and told.doubtful)
+        outlines = Outlines(told.exact if undecided else outlines.exact, misplaced)
         if outlines.exact and not shared:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong = wrong & ~placed
-        if not told.jagged:  # beside an edge all others may show the other side: they count as little as they weigh
+        if not jagged:  # beside an edge all others may show the other side: they count as little as they weigh
             support = _support(weights, reference)
         elif not undecided:
             edges_exact = 0.0

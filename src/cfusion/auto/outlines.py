@@ -26,6 +26,7 @@ SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the
 CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
 DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
 JAGGED = 0.08  # the same: with poses off they have 3 to 8 %
+SURELY = 0.01  # the same
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
@@ -57,6 +58,7 @@ class Tally:
     """Numbers of pixels that the reference measured."""
 
     denied: float  # beside edges, where it measured no point of the surface and others did
+    displaced: float  # of these, in strips too thin for things that moved, by its own noise and confidence
     beside: float  # all beside edges
     blobs: float  # far from edges, where it measured no point of the surface, but the same as beside them
     far: float  # all far from edges
@@ -69,7 +71,12 @@ class Tally:
     @property
     def jagged(self) -> bool:
         """Whether they are displaced, as a Kinect's; other views that are out of place deny fewer."""
-        return self._tells and self.denied > JAGGED * self.beside
+        return self._tells and self.displaced > JAGGED * self.beside and self.far >= TELLING
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether some are denied: of outlines that are surely in place, next to none is."""
+        return self.denied > SURELY * self.beside
 
     @property
     def _tells(self) -> bool:
@@ -78,33 +85,52 @@ class Tally:
 
 
 def tallied(
-    alike: Mask, wrong: Mask, weights: Floats, reference: int, reliefs: Sequence[Floats], scale: np.float32
+    alike: Mask,
+    wrong: Mask,
+    surely: Mask,
+    weights: Floats,
+    reference: int,
+    reliefs: Sequence[Floats],
+    scale: np.float32,
+    backend: Backend,
 ) -> Tally:
     """What tells of the outlines of the reference, given `measured_alike` and the weights (K, H, W) of a reading.
 
+    `wrong` is where it measured no point of the surface, `surely` where it is not loud or doubted there.
     `reliefs` are ranges (H, W) of the surface within one, two and four pixels, in units.
     """
     next_to, _, around, *_ = reliefs
     limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, max(1, (len(weights) - 1) // 2)))
-    return Tally(*map(float, _tally(alike, wrong, weights, reference, next_to, around, *limits)))
+    masks = alike, wrong, surely, _wide(surely, backend)
+    return Tally(*map(float, _tally(*masks, weights, reference, next_to, around, *limits)))
+
+
+def _wide(mask: Mask, backend: Backend) -> Floats:
+    """More than zero (H, W) beside squares that are all in the mask: parts of a thing, not of an outline."""
+    out: Floats
+    (out,) = window_sums(_cores(*window_sums(_counted(mask), CORE, backend)), BESIDE, backend)
+    return out
 
 
 @one_pass
 def _tally(
     alike: Mask,
     wrong: Mask,
+    surely: Mask,
+    wide: Floats,
     weights: Floats,
     reference: int,
     next_to: Floats,
     around: Floats,
     limit: np.float32,
     enough: np.float32,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any, Any]:
     """The numbers of `Tally`."""
     measured = weights[reference] > 0
     support = (weights > 0).astype(np.float32).sum(axis=0) - measured.astype(np.float32)
     beside, far = measured & (next_to > limit), measured & ~(around > limit)
-    return (beside & wrong & (support >= enough)).sum(), beside.sum(), (far & alike).sum(), far.sum()
+    denied, thin = beside & wrong & (support >= enough), surely & (wide < 0.5)
+    return denied.sum(), (denied & thin).sum(), beside.sum(), (far & alike).sum(), far.sum()
 
 
 def put_in_place(
@@ -115,9 +141,9 @@ def put_in_place(
     `near` is the range of the surface within two pixels; depths are (K, H, W). Displaced outlines are a pixel or two
     wide: wider parts are things that only the reference saw, or its errors.
     """
-    cores = _cores(*window_sums(_counted(alike), CORE, backend))
-    (wide,) = window_sums(cores, BESIDE, backend)
-    found: tuple[Mask, DepthMap] = _placed(alike, wide, near, np.float32(STEP) * scale, surface, depths, reference)
+    found: tuple[Mask, DepthMap] = _placed(
+        alike, _wide(alike, backend), near, np.float32(STEP) * scale, surface, depths, reference
+    )
     return found
 
 
