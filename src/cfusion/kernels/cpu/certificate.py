@@ -139,17 +139,9 @@ def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
 
 @njit(**OPTIONS)
 def _l1_pixels(
-    start: int,
-    stop: int,
-    slope: Floats,
-    values: Floats,
-    weights: Floats,
-    confidence: Floats,
-    links: Any,
-    low: float,
-    high: float,
-    rows: Floats,
-) -> None:
+    start: int, stop: int, slope: Floats, values: Floats, weights: Floats, confidence: Floats,
+    links: Any, low: float, high: float, rows: Floats,
+) -> None:  # fmt: skip
     """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner."""
     views, _, width = values.shape
     weighted = weights.size > 0

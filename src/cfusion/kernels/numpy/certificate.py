@@ -174,7 +174,7 @@ def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: B
     """The root of the derivative in the box: max over j of min over i >= j of the roots of its linear pieces, in which
     the j smallest observations lie at least delta below x and those after i at least delta above.
 
-    `kernels/cpu/tiles.py` does the same for the prox.
+    `kernels/cpu/prox.py` does the same for the prox.
     """
     seen = problem.observations
     weights = confidence * known_weights(seen)
