@@ -98,7 +98,7 @@ def _hold(problem: Problem) -> int:
     """The bound of the slope: 0 the data's weight, 1 none where there are data, 2 none."""
     if problem.prox_centre is not None:
         return 2
-    return 1 if problem.fidelity is Fidelity.L2 else 0
+    return 1 if problem.fidelity in definition.STEEP else 0
 
 
 def _limit(problem: Problem, level: int) -> tuple[float, Floats]:

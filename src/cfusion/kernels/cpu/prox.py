@@ -1,7 +1,6 @@
 """The data term on the CPU, for every fidelity: phi, and its prox on one row; formulas in `cfusion.kernels.numpy.prox`.
 
-A prox turns row 0 of `rows`, the centre f, into row 1 (2 and 6 to 9 are its own) with w = step * lam. Loops are written
-as in `cfusion.kernels.cpu.tiles`.
+A prox turns row 0 of `rows`, the centre f, into row 1 (2, 6 to 9 are free); w = step * lam; loops are as in `tiles`.
 """
 
 from __future__ import annotations
