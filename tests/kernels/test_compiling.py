@@ -1,7 +1,7 @@
 """What compiling a kernel does to the rest of the process: nothing that stays."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -9,6 +9,7 @@ numba = pytest.importorskip("numba")
 
 from cfusion.kernels import cpu  # noqa: E402, F401
 from cfusion.kernels.cpu.compiling import hearing  # noqa: E402
+from cfusion.kernels.cpu.prox import inlines  # noqa: E402
 
 
 @pytest.fixture(params=[True, False], ids=["collecting", "not collecting"])
@@ -34,3 +35,15 @@ def test_a_kernel_that_cannot_be_compiled_leaves_the_collector_as_it_was(collect
     with pytest.raises(numba.TypingError):
         outer(1.0)
     assert gc.isenabled() is collecting
+
+
+def test_a_kernel_is_compiled_again_if_what_it_inlines_has_changed() -> None:
+    """Numba's cache finds a kernel by its name, file and own bytecode."""
+
+    def named(inlined: Callable[[int], int]) -> str:
+        def kernel() -> None: ...
+
+        return str(inlines(inlined, kernel).__qualname__)
+
+    assert named(lambda t: t + 1) == named(lambda t: t + 1)
+    assert len({named(lambda t: t + 1), named(lambda t: t - 1), named(lambda t: t + 2)}) == 3

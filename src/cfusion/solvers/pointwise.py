@@ -18,10 +18,10 @@ class Pointwise:
     def __call__(self, task: Task, report: Report | None = None) -> Solution:
         if task.energy.regulariser is not None:
             raise InputError("the pointwise solver needs an energy without a regulariser; use PDHG")
-        if task.energy.fidelity.kind is Fidelity.HUBER:
-            raise InputError("several Huber terms per pixel have no closed form; use L1 or L2")
+        if (kind := task.energy.fidelity.kind) not in (Fidelity.L1, Fidelity.L2):
+            raise InputError(f"several {kind.name.title()} terms per pixel have no closed form; use L1 or L2")
         state = task.initial_state()
-        if task.energy.fidelity.kind is Fidelity.L2:
+        if kind is Fidelity.L2:
             observed = task.observations.total > 0
             state.primal[0] = np.where(observed, task.observations.values[0], task.start)
         confidence = fixed_confidence(task)

@@ -98,7 +98,7 @@ def _hold(problem: Problem) -> int:
     """The bound of the slope: 0 the data's weight, 1 none where there are data, 2 none."""
     if problem.prox_centre is not None:
         return 2
-    return 1 if problem.fidelity is Fidelity.L2 else 0
+    return 1 if problem.fidelity in definition.STEEP else 0
 
 
 def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
@@ -139,17 +139,9 @@ def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
 
 @njit(**OPTIONS)
 def _l1_pixels(
-    start: int,
-    stop: int,
-    slope: Floats,
-    values: Floats,
-    weights: Floats,
-    confidence: Floats,
-    links: Any,
-    low: float,
-    high: float,
-    rows: Floats,
-) -> None:
+    start: int, stop: int, slope: Floats, values: Floats, weights: Floats, confidence: Floats,
+    links: Any, low: float, high: float, rows: Floats,
+) -> None:  # fmt: skip
     """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner."""
     views, _, width = values.shape
     weighted = weights.size > 0

@@ -21,7 +21,8 @@ from cfusion.kernels.contract import (
     primal_planes,
     window_of,
 )
-from cfusion.kernels.cpu.tiles import PAD, sweep_for
+from cfusion.kernels.cpu.prox import PAD
+from cfusion.kernels.cpu.tiles import sweep_for
 from cfusion.kernels.host import aligned
 from cfusion.kernels.threads import cuts, in_parallel, threads
 

@@ -5,6 +5,7 @@ Every row is summed separately in double precision, so the result does not depen
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
+from cfusion.kernels.cpu.prox import inlines, penalty
 from cfusion.kernels.threads import in_bands
 
 # no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
@@ -107,27 +109,19 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     """As `Backend.misfit`."""
     seen = problem.observations
     out = np.empty_like(x)
-    none = np.empty((0, 0, 0), x.dtype)
-    weights = none if seen.weights is None else seen.weights
+    weights = np.empty((0, 0, 0), x.dtype) if seen.weights is None else seen.weights
     scatter = np.empty((0, 0), x.dtype) if seen.scatter is None else seen.scatter
-    fidelity = (int(problem.fidelity), problem.delta)
-    in_bands(x.shape, (_misfit, x, seen.values, weights, seen.total, scatter, *fidelity, out))
+    data = (seen.values, weights, seen.total, scatter)
+    in_bands(x.shape, (_misfit, x, *data, int(problem.fidelity), problem.delta, out))
     return out
 
 
 @njit(fastmath={"contract"}, **OPTIONS)
+@partial(inlines, penalty)
 def _misfit(
-    start: int,
-    stop: int,
-    x: Floats,
-    values: Floats,
-    weights: Floats,
-    total: Floats,
-    scatter: Floats,
-    fidelity: int,
-    delta: float,
-    out: Floats,
-) -> None:
+    start: int, stop: int, x: Floats, values: Floats, weights: Floats, total: Floats, scatter: Floats,
+    fidelity: int, delta: float, out: Floats,
+) -> None:  # fmt: skip
     views, _, width = values.shape
     weighted = weights.size > 0
     for i in range(start, stop):
@@ -140,9 +134,7 @@ def _misfit(
             for k in range(views):
                 for j in range(width):
                     d = values[k, i, j]
-                    t = abs(x[i, j] - d)
-                    if fidelity == 2:
-                        t = t * t / (2 * delta) if t <= delta else t - delta / 2
+                    t = penalty(x[i, j] - d, fidelity, delta)
                     w = weights[k, i, j] if weighted else 1.0
                     out[i, j] += w * t if d < np.inf else 0.0
 
@@ -167,19 +159,9 @@ def energy(problem: Problem, state: State) -> Energies:
 
 @njit(**OPTIONS)
 def _energy(
-    start: int,
-    stop: int,
-    order: int,
-    primal: Floats,
-    links: Any,
-    edge: Floats,
-    tensor: Floats,
-    confidence: Floats,
-    fit: Floats,
-    total: Floats,
-    anchor: Floats,
-    sums: Floats,
-) -> None:
+    start: int, stop: int, order: int, primal: Floats, links: Any, edge: Floats, tensor: Floats,
+    confidence: Floats, fit: Floats, total: Floats, anchor: Floats, sums: Floats,
+) -> None:  # fmt: skip
     height, width = links.shape
     for i in range(start, stop):
         first = second = third = data = proximal = mass = pixels = 0.0

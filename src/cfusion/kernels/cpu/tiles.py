@@ -11,94 +11,20 @@ used twice has a name: otherwise the columns that fill no vector would be rounde
 from __future__ import annotations
 
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from cfusion.kernels.contract import Floats, Links
+from cfusion.kernels.contract import Fidelity, Floats, Links
+from cfusion.kernels.cpu.prox import PAD, PROX, inlines
 from cfusion.kernels.cpu.sums import OPTIONS
 
 # +inf stays legal (missing observations), unlike with fastmath=True
 FASTMATH = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
-PAD = 16  # columns on both sides of a row in the rings: its first column begins a cache line, as vectors do
-
-
-@njit(inline="always")
-def huber_row(
-    observations: Any,
-    weighted: Any,
-    a: Any,
-    g: Any,
-    lo: Any,
-    hi: Any,
-    step: Any,
-    delta: Any,
-    one: Any,
-    values: Any,
-    weights: Any,
-    total: Any,
-    confidence: Any,
-    rows: Any,
-) -> None:
-    """The Huber prox of one row, x = max over j of min over i >= j of the roots of x - f + w A_ij(x):
-
-        A_ij(x) = C_j - (S - C_i) + sum of w_m (x - d_m) / delta over j < m <= i,    C_j the weight of the j smallest
-
-    because a sum of clips is the min over j of the max over i of A_ij: the j smallest observations are clipped from
-    above, those beyond i from below. There is no search, so all pixels of a row run the same code. A missing
-    observation is infinite, and every root that involves it is infinite or NaN, which no comparison selects.
-    rows: 0 centre f, 1 the root x (x - f until the end), 2 w = step * lam, 6 the least of a j, 7 sum of w_m (d_m - f),
-    8 C_i - C_j, 9 S - 2 C_j.
-    """
-    pad = np.uint64(PAD)
-    zero = one - one
-    two = one + one
-    for j in range(lo, hi):
-        w = step * confidence[a, g + j]
-        rows[2, j + pad] = w
-        rows[1, j + pad] = -w * total[a, g + j]  # all clipped from above
-        rows[9, j + pad] = total[a, g + j]
-    for first in range(observations):
-        if weighted:
-            for j in range(lo, hi):
-                rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
-                rows[7, j + pad] = zero
-                rows[8, j + pad] = zero
-            for m in range(first, observations):
-                for j in range(lo, hi):
-                    w = rows[2, j + pad]
-                    amount = weights[m, a, g + j]
-                    offsets = rows[7, j + pad] + amount * (values[m, a, g + j] - rows[0, j + pad])
-                    span = rows[8, j + pad] + amount
-                    root = w * (delta * (rows[9, j + pad] - span) + offsets) / (delta + w * span)
-                    rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
-                    rows[7, j + pad] = offsets
-                    rows[8, j + pad] = span
-            for j in range(lo, hi):
-                least = rows[6, j + pad]
-                rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
-                rows[9, j + pad] = rows[9, j + pad] - two * weights[first, a, g + j]
-        else:
-            for j in range(lo, hi):
-                rows[6, j + pad] = rows[2, j + pad] * rows[9, j + pad]
-                rows[7, j + pad] = zero
-            span = zero
-            for m in range(first, observations):
-                span = span + one
-                for j in range(lo, hi):
-                    w = rows[2, j + pad]
-                    offsets = rows[7, j + pad] + (values[m, a, g + j] - rows[0, j + pad])
-                    root = w * (delta * (rows[9, j + pad] - span) + offsets) / (delta + w * span)
-                    rows[6, j + pad] = root if root < rows[6, j + pad] else rows[6, j + pad]
-                    rows[7, j + pad] = offsets
-            for j in range(lo, hi):
-                least = rows[6, j + pad]
-                rows[1, j + pad] = least if least > rows[1, j + pad] else rows[1, j + pad]
-                rows[9, j + pad] = rows[9, j + pad] - two
-    for j in range(lo, hi):
-        rows[1, j + pad] = rows[0, j + pad] + rows[1, j + pad]
+prox_row: Any = None  # of the sweep's fidelity
 
 
 @cache
@@ -109,29 +35,13 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
     time.
     """
 
-    @njit(**OPTIONS, fastmath=FASTMATH)
     def sweep(
-        levels: int,
-        tiles: Any,
-        extent: Any,
-        scalars: tuple[Any, ...],
-        source_primal: Floats,
-        source_dual: Floats,
-        target_primal: Floats,
-        target_dual: Floats,
-        values: Floats,
-        weights: Floats,
-        total: Floats,
-        confidence: Floats,
-        links: Links,
-        edge: Floats,
-        tensor: Floats,
-        anchor: Floats,
-        primal: Floats,
-        dual: Floats,
-        bar: Floats,
-        rows: Floats,
-    ) -> None:
+        levels: int, tiles: Any, extent: Any, scalars: tuple[Any, ...],
+        source_primal: Floats, source_dual: Floats, target_primal: Floats, target_dual: Floats,
+        values: Floats, weights: Floats, total: Floats, confidence: Floats,
+        links: Links, edge: Floats, tensor: Floats, anchor: Floats,
+        primal: Floats, dual: Floats, bar: Floats, rows: Floats,
+    ) -> None:  # fmt: skip
         """Advance the tiles by `levels` iterations from source to target; arrays that the kind does not need are empty.
 
         So are `weights` that are all one; an `edge` of one row is used for every row. `extent` (H, 2) are the first
@@ -142,8 +52,6 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
         ring = np.int64(primal.shape[1] - 1)  # the last row of a ring stays zero: the neighbour outside the image
         primal_planes = np.int64(source_primal.shape[0])
         dual_planes = np.int64(source_dual.shape[0])
-        observations = np.int64(values.shape[0])
-        weighted = weights.shape[0] > 0
         has_edge = edge.shape[0] > 1
         u0 = np.uint64(0)
         u1 = np.uint64(1)
@@ -222,71 +130,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         if has_anchor:
                             for j in range(lo, hi):
                                 rows[0, j + pad] = keep * rows[0, j + pad] + pull * anchor[a, g + j]
-                        if fidelity == 0:
-                            if weighted:
-                                for j in range(lo, hi):
-                                    w = step * confidence[a, g + j]
-                                    f = rows[0, j + pad] + w * total[a, g + j]
-                                    rows[0, j + pad] = f
-                                    rows[2, j + pad] = two * w
-                                    rows[1, j + pad] = min(values[0, a, g + j], f)
-                                m = 0
-                                while m + 4 <= observations:  # several at a time, to save loads and stores of the row
-                                    for j in range(lo, hi):
-                                        w = rows[2, j + pad]
-                                        fa = rows[0, j + pad]
-                                        fb = fa - w * weights[m, a, g + j]
-                                        fc = fb - w * weights[m + 1, a, g + j]
-                                        fd = fc - w * weights[m + 2, a, g + j]
-                                        rows[0, j + pad] = fd - w * weights[m + 3, a, g + j]
-                                        ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
-                                        mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
-                                        rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
-                                    m += 4
-                                while m < observations:
-                                    for j in range(lo, hi):
-                                        fa = rows[0, j + pad]
-                                        rows[0, j + pad] = fa - rows[2, j + pad] * weights[m, a, g + j]
-                                        rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
-                                    m += 1
-                                for j in range(lo, hi):
-                                    rows[1, j + pad] = max(rows[1, j + pad], rows[0, j + pad])
-                            else:
-                                for j in range(lo, hi):
-                                    w = step * confidence[a, g + j]
-                                    f = rows[0, j + pad]
-                                    reach = w * total[a, g + j]
-                                    rows[0, j + pad] = f + reach
-                                    rows[1, j + pad] = f - reach
-                                    rows[2, j + pad] = two * w
-                                m = 0
-                                while m + 4 <= observations:
-                                    for j in range(lo, hi):
-                                        w = rows[2, j + pad]
-                                        fa = rows[0, j + pad]
-                                        fb = fa - w
-                                        fc = fb - w
-                                        fd = fc - w
-                                        rows[0, j + pad] = fd - w
-                                        ma = max(min(values[m, a, g + j], fa), min(values[m + 1, a, g + j], fb))
-                                        mb = max(min(values[m + 2, a, g + j], fc), min(values[m + 3, a, g + j], fd))
-                                        rows[1, j + pad] = max(rows[1, j + pad], max(ma, mb))
-                                    m += 4
-                                while m < observations:
-                                    for j in range(lo, hi):
-                                        fa = rows[0, j + pad]
-                                        rows[0, j + pad] = fa - rows[2, j + pad]
-                                        rows[1, j + pad] = max(rows[1, j + pad], min(values[m, a, g + j], fa))
-                                    m += 1
-                        elif fidelity == 1:
-                            for j in range(lo, hi):
-                                w = step * confidence[a, g + j] * total[a, g + j]
-                                rows[1, j + pad] = (rows[0, j + pad] + w * values[0, a, g + j]) / (one + w)
-                        else:
-                            huber_row(
-                                observations, weighted, a, g, lo, hi, step, delta, one,
-                                values, weights, total, confidence, rows,
-                            )  # fmt: skip
+                        prox_row(a, g, lo, hi, step, delta, one, values, weights, total, confidence, rows)
                         for j in range(lo + pad, hi + pad):
                             old = primal[0, now, j]
                             new = rows[1, j]
@@ -453,4 +297,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                         for j in range(u0, many):
                             target_dual[plane, done, at + j] = dual[plane, here, inner + j + pad]
 
-    return sweep
+    # its own global, as Numba's cache never finds a kernel again whose closure holds a compiled function
+    row = PROX[Fidelity(fidelity)]
+    own = FunctionType(sweep.__code__, {**globals(), "prox_row": row}, closure=sweep.__closure__)
+    return njit(**OPTIONS, fastmath=FASTMATH)(inlines(row, own))

@@ -20,6 +20,7 @@ from cfusion.kernels.numpy.operators import adjoint, symmetrised_gradient
 from cfusion.kernels.numpy.prox import data_prox, known_weights
 
 FEASIBLE = 1 - 1e-3  # a factor on the dual: it costs the bound a tenth to a fifth of its distance from one
+STEEP = (Fidelity.L2,)  # whose slope has no limit
 TERM_WEIGHT = 1 / 8  # per order below the top: 1 / |E|^2, which gives all terms the same Lipschitz bound
 
 
@@ -112,9 +113,9 @@ def _largest_factor(p: Floats, limit: Floats | float) -> float:
 
 
 def slope_limit(problem: Problem) -> Floats:
-    """The steepest slope g (H, W) that the data balance: lam S; unlimited for L2 or a proximal term, 0 without data."""
+    """The steepest slope g (H, W) that data balance: lam S; unlimited for STEEP or a proximal term, 0 without data."""
     hold = problem.confidence * problem.observations.total
-    if problem.fidelity is Fidelity.L2 or problem.prox_centre is not None:
+    if problem.fidelity in STEEP or problem.prox_centre is not None:
         free = np.full_like(hold, np.finfo(hold.dtype).max)
         return free if problem.prox_centre is not None else np.where(hold > 0, free, 0)
     return hold
@@ -174,7 +175,7 @@ def _huber_minimiser(problem: Problem, slope: Floats, confidence: Floats, box: B
     """The root of the derivative in the box: max over j of min over i >= j of the roots of its linear pieces, in which
     the j smallest observations lie at least delta below x and those after i at least delta above.
 
-    `kernels/cpu/tiles.py` does the same for the prox.
+    `kernels/cpu/prox.py` does the same for the prox.
     """
     seen = problem.observations
     weights = confidence * known_weights(seen)
