@@ -22,6 +22,7 @@ from cfusion.auto.misreading import (
     surface_doubt,
     weigh_near_edges,
 )
+from cfusion.auto.noise import middle_of, not_too_loud, residual_scales
 from cfusion.auto.settings import Settings
 from cfusion.auto.surface import alike_around, local_slope, steps
 from cfusion.geometry.pose import turned_by
@@ -31,6 +32,17 @@ from cfusion.source.upload import in_view_order
 
 NUMPY = kernels.load("numpy")
 NAN = np.nan
+
+
+def test_no_view_is_more_than_twenty_times_as_noisy_as_usual() -> None:
+    """One with residuals of metres looks at another surface; where its limits grew with them, it was believed."""
+    rng = np.random.default_rng(0)
+    away = rng.laplace(0, np.array([0.01, 0.1, 0.01, 3.0, 0.01])[:, None, None], (5, 30, 40)).astype(np.float32)
+    scales, _ = residual_scales(away, NUMPY)
+    np.testing.assert_allclose(scales[:3], [0.01, 0.1, 0.01], rtol=0.15)
+    assert scales[3] == pytest.approx(20 * middle_of(scales))
+    assert not_too_loud([0.0, 0.0, 1.0]) == [0.0, 0.0, 1.0]  # exact views tell nothing about the noise of others
+    assert not_too_loud([NAN, NAN, 1.0]) == pytest.approx([NAN, NAN, 1.0], nan_ok=True)
 
 
 class TestSlopes:

@@ -213,6 +213,31 @@ def test_jagged_outlines_of_the_reference_give_way_to_those_of_others(monkeypatc
     assert found < 0.6 * off()
 
 
+def test_two_other_views_outvote_jagged_outlines_once_these_are_known_to_be_inexact() -> None:
+    """In the first reading they may be out of place themselves."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    source = Posed.of(views_of(maps)[MIDDLE - 1 : MIDDLE + 2], 1, NUMPY)
+    wrong, kept = np.abs(maps[MIDDLE] - TRUTH) > 3, {}
+    for told in (outlines.UNTOLD, outlines.Outlines(exact=False)):
+        observed = observe(source, TRUTH.astype(np.float32), Settings(), NUMPY, outlines=told)
+        assert observed.outlines.exact is False
+        assert observed.stack.weights is not None
+        kept[told] = np.mean(observed.stack.weights[1][wrong] > 0)
+    assert kept[outlines.UNTOLD] > 0.9
+    assert kept[outlines.Outlines(exact=False)] < 0.5
+
+
+def test_outlines_that_were_found_exact_are_never_jagged() -> None:
+    """Views that are out of place deny more of them as the surface moves."""
+    maps = noisy(0)
+    maps[MIDDLE] = jagged(maps[MIDDLE], 0)
+    source = Posed.of(views_of(maps), MIDDLE, NUMPY)
+    for told, misplaced in ((outlines.UNTOLD, True), (outlines.Outlines(exact=True), False)):
+        observed = observe(source, TRUTH.astype(np.float32), Settings(), NUMPY, outlines=told)
+        assert observed.outlines.misplaced == misplaced
+
+
 def test_few_denied_pixels_are_no_jagged_outlines_nor_are_blobs() -> None:
     """Views that are out of place deny up to 8 % of exact outlines; the outlines of blobs are those of nothing."""
     assert Tally(9, 9, 100, 1, 100).jagged

@@ -97,10 +97,7 @@ def observe(
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
     trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
-    wrong, surely = (
-        _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope, own)))
-        for own in (0.0, scales[reference])
-    )
+    wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     support = _support(weights, reference)
@@ -113,8 +110,9 @@ def observe(
     placed, edges_exact = None, exact
     if count > 1:
         size = np.float32(max(usual, slope))
-        alike = measured_alike(wrong & trustworthy, depths[reference], unit, size)
-        told = tallied(alike, wrong, surely & trustworthy, weights, reference, reliefs, size, backend)
+        surely = wrong & trustworthy
+        alike = measured_alike(surely, depths[reference], unit, size)
+        told = tallied(alike, wrong, surely, weights, reference, reliefs, size, backend)
         shared = exact <= MOST_SHARED
         undecided = outlines.exact is None and not shared
         jagged = told.jagged and not outlines.exact

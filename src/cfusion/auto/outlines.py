@@ -58,7 +58,7 @@ class Tally:
     """Numbers of pixels that the reference measured."""
 
     denied: float  # beside edges, where it measured no point of the surface and others did
-    displaced: float  # of these, in strips too thin for things that moved, by its own noise and confidence
+    displaced: float  # of these, in strips too thin for things that moved, and its front end is sure
     beside: float  # all beside edges
     blobs: float  # far from edges, where it measured no point of the surface, but the same as beside them
     far: float  # all far from edges
@@ -96,7 +96,7 @@ def tallied(
 ) -> Tally:
     """What tells of the outlines of the reference, given `measured_alike` and the weights (K, H, W) of a reading.
 
-    `wrong` is where it measured no point of the surface, `surely` where it is not loud or doubted there.
+    `wrong` is where it measured no point of the surface, `surely` where its front end is sure as well.
     `reliefs` are ranges (H, W) of the surface within one, two and four pixels, in units.
     """
     next_to, _, around, *_ = reliefs

@@ -10,7 +10,6 @@ import numpy as np
 from cfusion.auto.assess import Assessment
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit
-from cfusion.auto.noise import SMALLEST_WEIGHT
 from cfusion.auto.reading import read_surface
 from cfusion.auto.surface import local_slope
 from cfusion.auto.uncertainty import registration_error, spread
@@ -119,7 +118,7 @@ def _sentences(records: Sequence[ViewEvidence], names: Sequence[str]) -> list[st
     for record, name, off, shift in zip(records, names, _outlying(factors), _outlying(shifts), strict=True):
         odd = []
         percent = 100 * (record.scale_factor - 1)
-        elsewhere = record.share_kept < FEWER * kept or record.noise * SMALLEST_WEIGHT > noise
+        elsewhere = record.share_kept < FEWER * kept
         if record.rescaled or (off and abs(percent) > 100 * OFF_SCALE):
             odd.append(f"its depths are {abs(percent):.1f} % too {'large' if percent > 0 else 'small'}")
         if record.rescaled:
