@@ -108,7 +108,7 @@ def view_scales(samples: Samples) -> Scales | None:
 def view_shifts(
     samples: Samples, scales: Scales | None, rival: Fitted | None, turns: int = TURNS, *, values: bool
 ) -> Scales | None:
-    """Factors and shifts, if the views need shifts: they halve the residual of `scales` and of a rival; else None.
+    """Factors and shifts, if these leave 0.6 of the residual of `scales` and of a rival, and bend the maps; else None.
 
     `values`: whether the values themselves may be inverse depths.
     """
@@ -122,25 +122,25 @@ def view_shifts(
     factors = (1.0,) * len(samples.starts) if scales is None else scales.factors
     probed = max(1, samples.depth.size // PROBED)
     starts = beginnings(samples, factors, probed, values=values)
-    sharp = least / spread_of(samples)
+    spread = spread_of(samples)
 
-    def explained(begin: tuple[Remap, ...], turns: int, every: int) -> Affine | None:
+    def explained(begin: tuple[Remap, ...], unshifted: tuple[Remap, ...], turns: int, every: int) -> Affine | None:
         found = fitted(samples, begin, turns, every)
         if found is None or not (found.overlap > overlap and found.parallax > APART):
             return None
         a = [each.factor for each in found.remaps]
-        kept = nearest_kept(found.sizes / found.spread, stated.sizes / spread_of(samples))
+        kept = nearest_kept(found.sizes / found.spread, stated.sizes / spread)
         if max(a) > WIDEST * min(a) or not kept:
             return None
-        left = max(found.residual / least, found.residual / found.spread / sharp)
-        differing = found.difference / difference(samples, start, every)
+        left = max(found.residual / least, found.residual / found.spread / (least / spread))
+        differing = found.difference / difference(samples, unshifted, every)
         return found if _needs_shifts(left, differing, _bent(samples, found)) else None
 
     fits = []
     for start in starts:
-        found = explained(start, FEW_TURNS, probed)
+        found = explained(start, start, FEW_TURNS, probed)
         if found is not None and turns > FEW_TURNS:
-            found = explained(found.remaps, turns, max(1, samples.depth.size // FITTED)) or found
+            found = explained(found.remaps, start, turns, max(1, samples.depth.size // FITTED)) or found
         if found is not None:
             fits.append(found)
     if not fits:
