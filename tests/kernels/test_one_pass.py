@@ -293,10 +293,7 @@ def cases(i: Inputs) -> list[Case]:
             )
             for pairs in (1, 2)
         ),
-        *(
-            (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), f32(1.5)), {"power": power})
-            for power in (0, 2)
-        ),
+        (rounding._spread, (i.stack(), i.unit(), *(i.per_view() for _ in range(4))), {}),
         (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._inside_and_known, (i.map(),), {}),
@@ -321,6 +318,7 @@ def cases(i: Inputs) -> list[Case]:
                     i.positive(),
                     i.doubles(),
                     i.map(),
+                    i.positive(),
                     i.unit(),
                     0.4,
                     0.1,
@@ -382,7 +380,10 @@ def cases(i: Inputs) -> list[Case]:
         (assess._or_around, (i.positive(), i.mask(), i.doubles()), {}),
         *((assess._unsure, (i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),
         (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
-        *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
+        *(
+            (assess._fitted, (i.stack(), each, i.map(), i.unit(), i.positive(), f32(1.5)), {})
+            for each in (None, i.positive(VIEWS))
+        ),
         (reading._sizes, (i.stack(), i.map(), i.unit()), {}),
         (result._provenance, (i.rng.integers(0, 4, i.shape).astype(np.int32), i.map()), {}),
         (result._of_mean, (i.doubles(), i.rng.integers(0, 4, i.shape).astype(np.int32)), {}),

@@ -40,7 +40,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 def sigma_of(
     residuals: np.ndarray, depth: np.ndarray, slope: np.ndarray, unit: np.ndarray, v: np.ndarray, wrong: np.ndarray
 ) -> np.ndarray:
-    sure, n = uncertainty.deviation(residuals, depth, unit, slope, unit, v, BACKEND)
+    sure, n = uncertainty.deviation(residuals, depth, unit, slope, unit, v, 0 * unit, BACKEND)
     return uncertainty.or_of_another_surface(sure, n, depth, wrong, BACKEND)
 
 
@@ -256,7 +256,7 @@ class TestSmoothing:
     def sigma(depth: np.ndarray, variance: float, s: float = 1.0) -> np.ndarray:
         residuals = s * np.sqrt(0.75) * normal(4, *depth.shape)  # what a mean of four leaves of a deviation s
         ones = np.ones(depth.shape, np.float32)
-        return uncertainty.deviation(residuals, depth, ones, 0 * ones, ones, variance * ones, BACKEND)[0]
+        return uncertainty.deviation(residuals, depth, ones, 0 * ones, ones, variance * ones, 0 * ones, BACKEND)[0]
 
     @pytest.mark.parametrize("step", [0.5, 1, 2, 4, 8, 16, 30])
     def test_a_surface_is_bent_over_the_distance_that_it_is_smoothed_over(self, step: float) -> None:
@@ -473,6 +473,6 @@ def test_without_halves_sigma_is_that_of_one_observation_and_at_least_the_usual_
     """However quiet a pixel seems by itself: nothing compares it."""
     one, none = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     unknown, usual, unit = np.full((2, 3), np.nan, np.float32), 2.0, 10.0
-    maps = (unknown, own * one, one, none, one, none, unit * one)
+    maps = (unknown, own * one, one, none, one, none, none, unit * one)
     sigma = uncertainty._deviation(*maps, usual, 0.0, 0.0, 1.0, compared=False)
     np.testing.assert_allclose(sigma, unit * max(own, usual), rtol=1e-6)

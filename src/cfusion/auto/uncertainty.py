@@ -1,6 +1,6 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
+    sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + rho (s^2 - q^2) + 3 few^2 s^2 + (1 - p) relief^2 / 3
     F = (1 + 3.7 rim)^2 (0.8 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
 V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
@@ -19,10 +19,14 @@ rho     share of the error common to views of one sensor: 1.1 c^2 if a view's er
         that is due to few gross errors is not shared
 s       standard deviation of one observation around the pixel; the median one if nothing can be compared
 few     n observations of K views: few of them are no average
+q^2     step^2 / 12 for depths in steps (`rounding`), over which observations are spread at random: not shared
 relief  distance to another surface near an edge, beyond what the own slope explains; the pixel belongs to that surface
         with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
-All but the last are together at least step^2 / (12 n) for depths in steps (`rounding`).
+All but the last are together at least q^2 (0.175 - (s / step)^2) / 0.077 of depths in steps, at most q^2: if all
+observations around are on one level, s is that of a uniform distribution, and the surface may be anywhere within the
+step; on a slope, and between two levels, s is that of a triangular one, and their shares tell. At least (step / 20)^2
+remains, as within a step they are not uniform.
 Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
 quarter of the change from there to the mean of all poses is added to sigma, and so is the standard error of the median
 of the views' scales.
@@ -64,10 +68,13 @@ CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 MEDIAN_GAUSS = 1.4826  # deviation over median size
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
-TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel
+TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel or a square of a step
 LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about the other
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
+UNIFORM = 1 / 12  # variance of a uniform distribution, over the square of its width
+ONE_LEVEL, TWO_LEVELS = (GAUSS / 4) ** 2, (GAUSS / 3) ** 2  # s^2 of uniform and triangular distributions, in step^2
+WITHIN_STEP = 1 / 20  # of a step: observations are not uniformly distributed within it
 TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 
 
@@ -225,12 +232,13 @@ def deviation(
     slope: Floats,
     unit: Floats,
     variance_of_fits: Floats,
+    step: Floats,
     backend: Backend,
 ) -> tuple[Floats, Floats]:
     """sigma (H, W) in the unit of depth if the pixel is of this surface, and n.
 
-    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth, and `x_unit` that unit
-    in the variable of the solve, x.
+    residuals (K, H, W), slope, V and the step of rounded depths (or zero) are in the unit of the noise, `unit` is that
+    unit in depth, and `x_unit` that unit in the variable of the solve, x.
     """
     s, n = spread(residuals, backend)
     share, views = _share_and_views(residuals, backend)
@@ -245,6 +253,7 @@ def deviation(
         _bend(x, x_unit, s, n, variance_of_fits),
         around,
         slope,
+        step,
         unit,
         usual if known else 0.0,
         PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
@@ -336,6 +345,7 @@ def _deviation(
     bend: Floats,
     around: Floats,
     slope: Floats,
+    step: Floats,
     unit: Floats,
     usual: float,
     of_slope: float,
@@ -353,8 +363,13 @@ def _deviation(
     bias = OF_BEND * np.minimum(np.square(bend), MOST_BENT**2 * fits)
     of_fits = np.square(1 + AT_RIMS * (1 - around)) * (OF_HALVES * fits + bias) if compared else ALONE * fits
     off = (of_slope if compared else PIXEL_ERROR**2) / count
-    variance = np.where(untold, fits, of_fits) + off * np.square(steep) + (rho + few) * np.square(s)
-    out: Floats = (np.sqrt(variance) * unit).astype(np.float32)
+    square, rounding = np.square(s), UNIFORM * np.square(step)
+    shared = (rho + few) * square - rho * np.minimum(rounding, square)
+    variance = np.where(untold, fits, of_fits) + off * np.square(steep) + shared
+    around_fit, level = square * (count - 1) / count, np.square(step)  # the fit is smooth: it follows none of n
+    shown = (around_fit - ONE_LEVEL * level) / np.maximum((TWO_LEVELS - ONE_LEVEL) * level, LEAST_WEIGHT)
+    hidden = np.maximum(rounding * (1 - np.clip(shown, 0, 1)), np.square(WITHIN_STEP * step))
+    out: Floats = (np.sqrt(np.maximum(variance, hidden)) * unit).astype(np.float32)
     return out
 
 
