@@ -70,6 +70,17 @@ def test_walls_at_few_exact_depths_are_no_steps() -> None:
     assert rounding_of(np.sort(walls, axis=1).astype(np.float32), BACKEND) is not None
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_planes_along_an_axis_of_the_image_are_no_steps(axis: int) -> None:
+    """Exact floors and walls repeat their depths along rows or columns, in even steps of disparity."""
+    away = np.arange(10, 100)[:, None] if axis == 0 else np.arange(10, 130)[None]
+    plane = np.minimum(150 / away, 9.0) * np.ones((90, 120))
+    plane[20:40, 30:60] = 1.25  # a box before it
+    assert rounding_of(plane.astype(np.float32), BACKEND) is None
+    noisy = plane * (1 + 0.01 * np.random.default_rng(0).standard_normal(plane.shape))
+    assert rounding_of((150 / np.round(150 / noisy)).astype(np.float32), BACKEND) is not None
+
+
 def test_steps_grow_with_the_depth() -> None:
     """step (z / middle)^p, and none without rounding."""
     depth = np.float32([[1.0, 2.0, 4.0]])

@@ -173,7 +173,7 @@ def test_wide_baselines_do_not_blur_posts_where_errors_are_shared(seed: int) -> 
         alike = np.lib.stride_tricks.sliding_window_view(white, (7, 7)).mean(axis=(2, 3)) * 7 * 0.25
         measured = 15 / np.maximum(15 / posts(place) + alike, 0.5)
         views.append(View(measured.astype(np.float32), camera, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
-    surface, _ = first_surface(Posed.of(views, 5, NUMPY), Settings(), PDHG(), NUMPY)
+    surface, _ = first_surface(Posed.of(views, 5, NUMPY), [None] * len(views), Settings(), PDHG(), NUMPY)
     wrong = np.abs(surface - posts(0.0)) > 0.7
     assert wrong[posts(0.0) < 3].mean() < 0.06
     assert wrong.mean() < 0.03

@@ -29,7 +29,8 @@ REPEATED = 0.5  # of the pixels have a value that another one has: depths that a
 FEWEST_LEVELS = 8  # fewer may be as many walls
 POWERS = (0, 1, 2)
 SMALLEST = 0.25  # quantile of the steps: levels that no pixel has make others larger
-BY_ONE_STEP, ONE_STEP = 0.25, 1.5  # share of differences between neighbours below so many steps: walls have others
+LESS_THAN_A_STEP, FEW_STEPS = 0.5, 3.5  # differences between neighbours on a slope
+BENT = 0.25  # share of the slope's pixels whose two differences are not the same
 NEXT = 0.618  # of a step, from view to view: the offsets of a pixel's observations are spread evenly
 
 
@@ -59,11 +60,21 @@ def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
 
 
 def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> bool:
-    """Whether neighbouring depths often differ by one step, as on slopes; exact walls at few depths do not."""
-    rows = backend.to_host(depth[:: stride_for(depth.size, SAMPLE) ** 2])
-    between, apart = (rows[:, 1:] + rows[:, :-1]) / 2, np.abs(np.diff(rows))
-    steps = apart[apart > 0] / (rounding.step * rounding.growth.unit(between[apart > 0]))
-    return bool(np.mean(steps <= ONE_STEP) >= BY_ONE_STEP) if len(steps) else False
+    """Whether slopes bend by single steps, as they do between levels; exact planes along an axis of the image do not.
+
+    The depths of such a plane are repeated all along a row, and in even steps (p = 2) from row to row. The rows and
+    columns of a sample are looked at, where neighbours differ by a few steps.
+    """
+    every = stride_for(depth.size, SAMPLE) ** 2
+    bends = []
+    for lines in (backend.to_host(depth[::every]), backend.to_host(depth[:, ::every]).T):
+        apart = np.diff(lines) / (rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2))
+        near = (np.abs(apart) < FEW_STEPS) & (np.abs(apart) > LESS_THAN_A_STEP)
+        small = np.abs(apart) < FEW_STEPS
+        sloped = (near[:, 1:] & small[:, :-1]) | (near[:, :-1] & small[:, 1:])
+        bends.append(np.abs(np.diff(apart))[sloped])
+    bend = np.concatenate(bends)
+    return bool(np.mean(bend > LESS_THAN_A_STEP) >= BENT) if len(bend) else False
 
 
 def spread_over_steps(stack: Stack, roundings: Sequence[Rounding | None], backend: Backend) -> Stack:
