@@ -81,6 +81,14 @@ def test_planes_along_an_axis_of_the_image_are_no_steps(axis: int) -> None:
     assert rounding_of((150 / np.round(150 / noisy)).astype(np.float32), BACKEND) is not None
 
 
+def test_planes_of_several_kinds_are_no_steps() -> None:
+    """An exact corridor: floor and ceiling repeat their depths along rows, both walls along columns."""
+    y, x = np.mgrid[-44.5:45, -59.5:60]
+    corridor = np.min([120 / np.abs(y - 3.2), 130 / np.abs(x + 5.1), np.full(y.shape, 14.0)], axis=0)
+    corridor[10:40, 80:90] = 3.0
+    assert rounding_of(corridor.astype(np.float32), BACKEND) is None
+
+
 def test_steps_grow_with_the_depth() -> None:
     """step (z / middle)^p, and none without rounding."""
     depth = np.float32([[1.0, 2.0, 4.0]])

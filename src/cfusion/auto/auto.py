@@ -74,7 +74,7 @@ class Auto:
             if choices is None and turn is not Turn.guess:
                 judged = task if judging is stack else prepare(task.energy, spread(judging), backend)
                 choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines.exact), report)
-            guess = choices or usual_choices(task, weighing if inverse else None)
+            guess = choices or replace(usual_choices(task, weighing if inverse else None), edges=quiet)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)
             start = found.end if turn is Turn.choose else None

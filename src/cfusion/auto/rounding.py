@@ -29,6 +29,7 @@ REPEATED = 0.5  # of the pixels have a value that another one has: depths that a
 FEWEST_LEVELS = 8  # fewer may be as many walls
 POWERS = (0, 1, 2)
 SMALLEST = 0.25  # quantile of the steps: levels that no pixel has make others larger
+MOST_STEPS, WHOLE, EVEN = 4.5, 0.25, 0.9  # of distances up to so many steps (sensors have 0.96 to 1, walls 0.2 to 0.8)
 LESS_THAN_A_STEP, FEW_STEPS = 0.5, 3.5  # differences between neighbours on a slope
 BENT = 0.25  # share of the slope's pixels whose two differences are not the same
 NEXT = 0.618  # of a step, from view to view: the offsets of a pixel's observations are spread evenly
@@ -56,7 +57,14 @@ def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     steps = [np.diff(levels) / (between / middle) ** power for power in (POWERS if positive else POWERS[:1])]
     power = min(range(len(steps)), key=lambda each: float(np.std(np.log(steps[each]))))
     found = Rounding(float(np.quantile(steps[power], SMALLEST)), DepthNoise(middle, power))
-    return found if _in_single_steps(depth, found, backend) else None
+    even = _are_even(steps[power] / found.step) and _in_single_steps(depth, found, backend)
+    return found if even else None
+
+
+def _are_even(steps: Floats) -> bool:
+    """Whether distances of levels are whole numbers of steps, some being left out; those of exact walls are not."""
+    near = steps[steps < MOST_STEPS]
+    return bool(np.mean(np.abs(near - np.maximum(np.round(near), 1)) < WHOLE) >= EVEN)
 
 
 def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> bool:
