@@ -269,6 +269,7 @@ def cases(i: Inputs) -> list[Case]:
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(), f32(6.5)), {}),
         (small_parts._or_rods, (np.stack([i.doubles()]) > 0.5, i.map(), i.map(), i.unit(), f32(0.02)), {}),
+        (small_parts._widened, (i.map(), np.where(i.mask(), i.map(), i.map())), {}),
         (small_parts._or_beside, (i.stack(), i.map(), i.map(), i.doubles()), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),
         (small_parts._if_apart, (i.stack(), i.stack(), i.map(), i.map(), f32(1)), {}),

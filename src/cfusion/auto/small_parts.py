@@ -52,11 +52,11 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     away = in_units(own, surface, unit)
     own_scale, blind = scales_of(away, backend)[0, 0, 0], reading_error(source.frame.camera, growth.middle)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * own_scale))
-    alone, quiet = autocorrelation(away, lag=1) < ALIKE, own_scale < blind  # errors of single pixels, or hardly any
+    alone = own_scale < blind or autocorrelation(away, lag=1) < ALIKE  # errors of single pixels, or hardly any
     (around,) = window_sums(elsewhere, THIN, backend)
     core, some = _most_of(around, np.float32(FEWER if alone else MOST))
     thick = core
-    if alone or quiet:
+    if alone:
         core, some = _or_rods(core, surface, own[0], unit, np.float32(max(own_scale, blind)))
     near = source.part(nearest_views(source, surface, backend)) if some else source
     others = [view for view in range(near.n_views) if view != near.reference]
@@ -69,9 +69,10 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     ):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
-    at_part = in_units(measured(near, part, backend), part, unit)
-    if alone or quiet:
-        at_part = _or_beside(at_part, surface, part, *window_sums(thick, THIN, backend))
+    wide = _widened(surface, part) if alone else part
+    at_part = in_units(measured(near, wide, backend), wide, unit)
+    if alone:
+        at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
     apart = near.parallax(surface, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
     scales = scales[others]
@@ -116,10 +117,21 @@ def _or_around(surface: DepthMap, own: DepthMap, elsewhere: Floats, core: Floats
 
 
 @one_pass
-def _or_beside(residuals: Floats, surface: DepthMap, part: DepthMap, thick: Floats) -> Floats:
-    """Sizes (K, H, W) of residuals at a part; at a rod the least of those beside it, where views are read past it."""
+def _widened(surface: DepthMap, part: DepthMap) -> DepthMap:
+    """The part (H, W), continued by a pixel on all sides with its nearest depth."""
+    nearest = part
+    for down, right in AROUND:
+        beside = neighbour(part, down, right, np.nan)
+        other = beside != neighbour(surface, down, right, np.nan)
+        nearest = np.where(other & (beside < nearest), beside, nearest)
+    return np.where(part != surface, part, nearest)
+
+
+@one_pass
+def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floats) -> Floats:
+    """Sizes (K, H, W) of residuals at a widened part; at a rod the least of those beside it: views are read past it."""
     size = np.abs(residuals)
-    of_part = np.where(part != surface, size, np.float32(np.nan))
+    of_part = np.where(wide != surface, size, np.float32(np.nan))
     least = size
     for down, right in AROUND:
         beside = neighbour(of_part, down, right, np.nan)
