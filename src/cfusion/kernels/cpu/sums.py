@@ -20,6 +20,8 @@ from cfusion.kernels.threads import in_bands
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 # of functions that only kernels call, never Python: nothing converts their arguments, which takes time to compile
 INSIDE: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True}
+# for sums of a row, so that they vectorise
+REORDERED = {"contract", "nsz", "reassoc"}
 HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 
 
@@ -151,23 +153,23 @@ def energy(problem: Problem, state: State) -> Energies:
     data = (problem.confidence, misfit(problem, state.primal[0]), problem.observations.total)
     links = problem.links
     in_bands(links.shape, (_energy, problem.order, state.primal, links, edge, tensor, *data, anchor, sums))
+    if problem.order >= 3:
+        in_bands(links.shape, (_third_order, state.primal, links, sums))
     parts = sums.sum(axis=0)
     regulariser = tuple(weight * float(part) for weight, part in zip(problem.alpha, parts[:3], strict=False))
     fidelity, proximal, mass, pixels = (float(part) for part in parts[3:])
     return Energies(regulariser, fidelity, problem.prox_weight / 2 * proximal, mass, pixels)
 
 
-# Sums of a row are reordered, so that they vectorise; terms have the precision of the variables, as in the definition.
-@njit(fastmath={"contract", "nsz", "reassoc"}, **OPTIONS)
+@njit(fastmath=REORDERED, **OPTIONS)
 def _energy(
     start: int, stop: int, order: int, primal: Floats, links: Any, edge: Floats, tensor: Floats,
     confidence: Floats, fit: Floats, total: Floats, anchor: Floats, sums: Floats,
 ) -> None:  # fmt: skip
     height, width = links.shape
-    half, third_root = primal.dtype.type(HALF_ROOT), primal.dtype.type(THIRD_ROOT)
-    two_thirds_root, zero = primal.dtype.type(TWO_THIRDS_ROOT), primal.dtype.type(0)
+    half, zero = primal.dtype.type(HALF_ROOT), primal.dtype.type(0)
     for i in range(start, stop):
-        first = second = third = data = proximal = mass = pixels = 0.0
+        first = second = data = proximal = mass = pixels = 0.0
         below, above = min(i + 1, height - 1), max(i - 1, 0)
         for j in range(width):
             inside = links[i, j] & 512
@@ -204,7 +206,18 @@ def _energy(
             d2 = d2 if bits & 8 else zero
             d3 = d3 if bits & 16 else zero
             second += np.sqrt(d1 * d1 + d2 * d2 + d3 * d3)
-        for j in range(width if order >= 3 else 0):
+        sums[i, 0], sums[i, 1] = first, second
+        sums[i, 3], sums[i, 4], sums[i, 5], sums[i, 6] = data, proximal, mass, pixels
+
+
+@njit(fastmath=REORDERED, **OPTIONS)
+def _third_order(start: int, stop: int, primal: Floats, links: Any, sums: Floats) -> None:
+    height, width = links.shape
+    third_root, two_thirds_root = primal.dtype.type(THIRD_ROOT), primal.dtype.type(TWO_THIRDS_ROOT)
+    zero = primal.dtype.type(0)
+    for i in range(start, stop):
+        third, below = 0.0, min(i + 1, height - 1)
+        for j in range(width):
             bits, right = links[i, j], min(j + 1, width - 1)
             w0, w1, w2 = primal[3, i, j], primal[4, i, j], primal[5, i, j]
             d1 = primal[3, i, right] - w0
@@ -216,5 +229,4 @@ def _energy(
             d3 = d3 if bits & 128 else zero
             d4 = d4 if bits & 256 else zero
             third += np.sqrt(d1 * d1 + d2 * d2 + d3 * d3 + d4 * d4)
-        sums[i, 0], sums[i, 1], sums[i, 2] = first, second, third
-        sums[i, 3], sums[i, 4], sums[i, 5], sums[i, 6] = data, proximal, mass, pixels
+        sums[i, 2] = third
