@@ -86,6 +86,18 @@ def test_medians_of_large_maps_are_those_of_numpy(many, above, monkeypatch):
         assert selecting.medians(values, sides=True) == host.medians(values, sides=True)
 
 
+@pytest.mark.parametrize("size", [200, 201])
+def test_medians_of_doubles_tell_apart_what_float32_does_not(size):
+    rng = np.random.default_rng(6)
+    values = rng.integers(-2, 3, (2, 200, size)) + 1e-12 * rng.normal(size=(2, 200, size))
+    values[:, 0, :7] = [np.inf, -np.inf, np.nan, np.nan, 5e-324, 1.0, -1.0]
+    assert selecting.medians(values) == host.medians(values)
+    values[0, 1, 0] = 1e300
+    assert selecting.medians(values) == host.medians(values)
+    values[0] = np.nan
+    np.testing.assert_equal(selecting.medians(values), host.medians(values))
+
+
 @pytest.mark.parametrize("gap", [1.0, 2.0, -3.0])
 def test_the_two_in_the_middle_may_be_far_apart(gap):
     values = np.where(np.arange(1 << 16) % 2, np.float32(gap), np.float32(100)).reshape(1, 256, 256)
