@@ -29,13 +29,13 @@ class Kernel(NamedTuple):
 # fmt: off
 KERNELS = tuple(Kernel(words, module, name, tuple(calls)) for words, module, name, *calls in (
     ("", "tiles", "sweep", "q q2 q2 20f f3 f3 f3 f3 f3 f3 f2 f2 H2 f2 f3 f2 f3 f3 f4 f2"),
+    ("order2", "repairing", "_repair", "q q f1 f3 f3 f3 f3 H2 f2 f2 7f f3 f3 f4 f3"),
     ("posed adaptive", "pulling", "_touch", "q q f2 d1 d2 d1 d1 d1 d1 d3"),
     ("filling", "association", "_lend", "f2 ?2 ?2 i2 i2 i2 q2 d3"),
     ("posed adaptive", "sight", "_hidden", "q q f2 d1 d2 d3 q2 f2 ?3 f2 q2 f1 d1 d1 d1 d1"),
     ("posed", "viewing", "_reproject", "rf2 d1 d1 d2 d1 d1 d2 d2 d2"),
     ("posed adaptive", "pulling", "_pull", "q q f2 d3 ? d1 d2 rf2 rf2 d f2 f2 ?2"),
     ("", "sums", "_sort", "q q f3 f3 f2 f2"),
-    ("order2", "repairing", "_repair", "q q f1 f3 f3 f3 f3 H2 f2 f2 7f f3 f3 f4 f3"),
     ("", "sums", "_energy", "q q q f3 H2 f2 f3 f2 f2 f2 f2 d2"),
     ("order1", "certificate", "_advance", "q q f3 f3 d d f2"),
     ("filling", "association", "_dilate", "?2 q"),
