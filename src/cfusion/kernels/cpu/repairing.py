@@ -16,7 +16,6 @@ from numba import njit
 from cfusion.kernels.contract import Floats, Links
 from cfusion.kernels.cpu.prox import PAD
 from cfusion.kernels.cpu.sums import OPTIONS
-from cfusion.kernels.cpu.tiles import FASTMATH
 from cfusion.kernels.host import aligned
 from cfusion.kernels.numpy.certificate import TERM_WEIGHT
 from cfusion.kernels.threads import in_bands
@@ -55,7 +54,7 @@ def _with_rings(start: int, stop: int, momenta: Floats, source: Floats, *given: 
     _repair(start, stop, momenta, source, *given, *rings)
 
 
-@njit(**OPTIONS, fastmath=FASTMATH)
+@njit(**OPTIONS, fastmath={"contract", "nsz"})  # no approximate roots and quotients: duals stay in their balls
 def _repair(
     start: int, stop: int, momenta: Floats, source_ahead: Floats, source_before: Floats,
     target_ahead: Floats, target_before: Floats, links: Links, hold: Floats, edge: Floats, scalars: tuple[Any, ...],
