@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cfusion.kernels import host, threads
-from cfusion.kernels.cpu import association, iteration, selecting
+from cfusion.kernels.contract import links_of
+from cfusion.kernels.cpu import association, iteration, repairing, selecting
 from cfusion.kernels.numpy import association as reference
 
 TALL = (1 << 10, 1 << 10)
@@ -138,3 +139,19 @@ def test_bands_of_tiles_have_the_same_work(monkeypatch):
     work = (width - left) + width // 4 + 1
     amounts = [work[top:bottom].sum() for top, bottom in bands]
     assert max(amounts) - min(amounts) <= 2 * work.max()
+
+
+def test_a_repair_has_the_same_bits_for_any_steps_at_once_and_bands(monkeypatch):
+    shape, rng = (70, 45), np.random.default_rng(8)
+    links = links_of(rng.random(shape) < 0.95)
+    top = rng.normal(size=(3, *shape)).astype(np.float32)
+    hold, edge = rng.random((2, *shape), np.float32)
+
+    def repaired(steps, bands):
+        monkeypatch.setattr(repairing, "STEPS_AT_ONCE", steps)
+        monkeypatch.setattr(threads, "threads", lambda: bands)
+        monkeypatch.setattr(threads, "ENOUGH", 1)
+        return repairing.repair([0.0, 0.3, 0.4, 0.5, 0.6], top, top[:, :0], links, hold, edge, (1.0, 2.0))
+
+    for pair in zip(repaired(5, 1), repaired(2, 3), strict=True):
+        assert np.array_equal(*pair)
