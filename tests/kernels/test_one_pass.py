@@ -37,13 +37,15 @@ from cfusion.auto import (
     variable,
     votes,
 )
+from cfusion.confidence import geometric
+from cfusion.energy import Prior
 from cfusion.errors import BackendUnavailable
 from cfusion.kernels import one_pass as passes
 from cfusion.kernels import threads
 from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
-from cfusion.solvers import task
+from cfusion.solvers import joint, task
 from cfusion.source import splat
 
 PRELUDE = """#include <math.h>
@@ -194,6 +196,9 @@ def cases(i: Inputs) -> list[Case]:
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
         (passes.times, (i.positive(VIEWS), i.per_view()), {}),
+        (geometric._completed, (i.stack(), i.per_view(), 0.3), {}),
+        (geometric._where_known, (i.stack(), i.positive(VIEWS)), {}),
+        (joint._strength, (i.positive(),), {"prior": Prior(shape=1.5)}),
         (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
         (
             noise._apart,
