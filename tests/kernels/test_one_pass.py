@@ -287,17 +287,16 @@ def cases(i: Inputs) -> list[Case]:
         *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
         *(
             (
-                uncertainty._between_halves,
-                (i.unit(), *(each for _ in range(pairs) for each in (i.map(), i.map(), i.positive(), i.positive()))),
+                uncertainty._from_whole,
+                (i.unit(), i.map(), *(each for _ in range(number) for each in (i.map(), i.positive(), i.positive()))),
                 {},
             )
-            for pairs in (1, 2)
+            for number in (1, 2)
         ),
         *(
             (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), f32(1.5)), {"power": power})
             for power in (0, 2)
         ),
-        (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._inside_and_known, (i.map(),), {}),
         (uncertainty._bend, (i.map(), i.unit(), 9 * i.doubles(), i.positive(), i.map(np.float64)), {}),
