@@ -74,10 +74,10 @@ def choose(
     chance = FEW_VIEWS_CHANCE if parts.reach else OUTLINED_CHANCE if outlined else EDGE_CHANCE
     alpha, sharp = trial.with_edges(alpha, start, spared, chance, quiet=quiet)
     margins = margins if alpha == plain else ()  # they are of fits without edge weights
+    alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
-    alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     return Choices(alpha, inverse, local, sharp, None if weighing is None else weighing.noise_growth, margins)
 
 
@@ -163,8 +163,11 @@ class _Trial:
         for other in RATIOS[1:]:
             if self.better((alpha_1, other * alpha_1), (alpha_1, ratio * alpha_1)):
                 ratio = other
+                break
+        finer = self._towards_better(alpha_1)
         self.ratio = ratio
-        alpha_1 = self._walk(alpha_1, float(np.sqrt(LADDER)), 1)
+        if finer != alpha_1 and self.better((finer, ratio * finer), (alpha_1, ratio * alpha_1)):
+            alpha_1 = finer
         return alpha_1, ratio * alpha_1
 
     def margins(self, chosen: tuple[float, float]) -> tuple[tuple[float, float], ...]:
@@ -187,6 +190,13 @@ class _Trial:
             if best != start:
                 return best
         return start
+
+    def _towards_better(self, alpha_1: float) -> float:
+        """Half a step towards the neighbour on the ladder that predicts better; none if these are alike."""
+        more, less = ((step * alpha_1, self.ratio * step * alpha_1) for step in (LADDER, 1 / LADDER))
+        if less[0] < self.least or self.better(more, less):
+            return alpha_1 * float(np.sqrt(LADDER))
+        return alpha_1 / float(np.sqrt(LADDER)) if self.better(less, more) else alpha_1
 
     def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
         """Whether this alpha predicts the held-out observations better than that.
@@ -249,13 +259,13 @@ class _Trial:
             else self._predicts_better(spared, plain_fit, chance=chance)
         )
         self.edges = edges if sharp else None
-        self.task = self.task if sharp else plain
+        self.task, self.fits = (self.task, {chosen: best}) if sharp else (plain, self.fits)
         return chosen if sharp else alpha, sharp
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """The alpha, and whether weights by local noise predict the held-out observations better."""
         task = self.task
-        reached = self.start = self._fit(alpha)  # a common start, so that compared fits are equally converged
+        reached = self.start = self._fitted(alpha)  # a common start, so that compared fits are equally converged
         best, chosen, local = self._fit(alpha), alpha, False
         depth = depth_of(task, best)
         held = local_weights(self.stack, depth, task.backend)
