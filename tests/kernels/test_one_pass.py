@@ -16,6 +16,7 @@ from cfusion import kernels, result
 from cfusion.auto import (
     assess,
     belief,
+    cross_validation,
     edges,
     evidence,
     first_surface,
@@ -281,6 +282,10 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (surface.or_else, (i.map(), i.map()), {}),
+        *(
+            (cross_validation._changed, (i.stack(), before, i.positive(VIEWS)), {})
+            for before in (None, i.positive(VIEWS))
+        ),
         *((variable._weights, (i.stack(), i.map(), f32(1.5)), {"power": power}) for power in (-2, 1, 2)),
         *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
         *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
