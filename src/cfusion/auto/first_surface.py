@@ -60,7 +60,7 @@ def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Bac
         depth, own = own, fitted(alone, own)
         away = residuals_of(near, own, backend)
     surface = _agreed(near, own, fitted(near.first(splat, backend), depth), backend, away)
-    surface = restore(source, _completed(surface, source, backend), backend)
+    surface = restore(source, _completed(surface, source, splat, backend), backend)
     return with_rivals(source, surface, backend), depth is not None
 
 
@@ -86,11 +86,11 @@ def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, de
     return fit(task, guess, solver, settings.fill_radius, weighing=weighing).depth
 
 
-def _completed(surface: DepthMap, source: Source, backend: Backend) -> DepthMap:
-    """The surface, completed with the median of all views where they measured something."""
+def _completed(surface: DepthMap, source: Source, splat: Splat, backend: Backend) -> DepthMap:
+    """The surface, completed with the median of all views."""
     if int(count_known(surface)) == surface.size:
         return surface
-    stack = source.first(Splat(fill=False), backend)
+    stack = source.first(splat, backend)
     task = prepare(energy_of(PAPERS, 1.0), stack, backend)
     median = task.given_back(task.whole_depth(task.start))
     return or_else(surface, median)
