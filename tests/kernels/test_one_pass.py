@@ -16,6 +16,7 @@ from cfusion import kernels, result
 from cfusion.auto import (
     assess,
     belief,
+    cross_validation,
     edges,
     evidence,
     first_surface,
@@ -289,20 +290,23 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (surface.or_else, (i.map(), i.map()), {}),
+        *(
+            (cross_validation._changed, (i.stack(), before, i.positive(VIEWS)), {})
+            for before in (None, i.positive(VIEWS))
+        ),
         *((variable._weights, (i.stack(), i.map(), f32(1.5)), {"power": power}) for power in (-2, 1, 2)),
         *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
         *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
         *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
         *(
             (
-                uncertainty._between_halves,
-                (i.unit(), *(each for _ in range(pairs) for each in (i.map(), i.map(), i.positive(), i.positive()))),
+                uncertainty._from_whole,
+                (i.unit(), i.map(), *(each for _ in range(number) for each in (i.map(), i.positive(), i.positive()))),
                 {},
             )
-            for pairs in (1, 2)
+            for number in (1, 2)
         ),
         (rounding._spread, (i.stack(), i.unit(), *(i.per_view() for _ in range(4))), {}),
-        (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._inside_and_known, (i.map(),), {}),
         (uncertainty._bend, (i.map(), i.unit(), 9 * i.doubles(), i.positive(), i.map(np.float64)), {}),

@@ -3,8 +3,8 @@
     sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + rho (s^2 - q^2) + 3 few^2 s^2 + (1 - p) relief^2 / 3
     F = (1 + 3.7 rim)^2 (0.8 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
-        and m: (x - y)^2 n m / (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for
+V       variance of the fit x to all observations, from its distance to the fit y to half of them, of weight n, without
+        those of weight m: (x - y)^2 n / m, pooled near the pixel over both kinds of halves. Without halves F is s^2; of
         maps that cannot be compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1.
         V is at least what the views' mean residuals in a tile of the image tell (`far`)
 rim     share of unknown pixels in the square around the pixel, within the image: beside them one side alone tells
@@ -79,7 +79,7 @@ TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the re
 
 
 def variance_of_halves(
-    pairs: Sequence[tuple[Half, Half]],
+    halves: Sequence[Half],
     whole: Floats,
     by_pixels: Callable[[Mask], Half | None],
     unit: Floats,
@@ -89,39 +89,33 @@ def variance_of_halves(
 
     `by_pixels` gives a half for the pixels (H, W) without an estimate, if that is worthwhile.
     """
-    parts = [each for one, other in pairs for each in (one.x, other.x, one.n, other.n)]
-    between = _between_halves(unit, *parts) if parts else np.zeros_like(unit, shape=(2, *unit.shape))
-    variance, untold = _variance_of(*backend.pooled(between, NEAR, PASSES))
+    apart = _from_whole(unit, whole, *_parts(halves)) if halves else np.zeros_like(unit, shape=(2, *unit.shape))
+    variance, untold = _variance_of(*backend.pooled(apart, NEAR, PASSES))
     last = by_pixels(untold)
     if last is None:
         return variance
-    sizes = _from_whole(last.x, whole, last.n, last.left_out, unit)
-    return _or_told(variance, untold, *_variance_of(*backend.pooled(sizes, RADIUS, PASSES)))
+    apart = _from_whole(unit, whole, *_parts([last]))
+    return _or_told(variance, untold, *_variance_of(*backend.pooled(apart, RADIUS, PASSES)))
+
+
+def _parts(halves: Sequence[Half]) -> list[Floats]:
+    return [each for half in halves for each in (half.x, half.n, half.left_out)]
 
 
 @one_pass
-def _between_halves(unit: Floats, *parts: Floats) -> Floats:
-    """(2, H, W): the number of pairs that tell, and the sum of |x - y| sqrt(n m) / (n + m), the error of the whole.
+def _from_whole(unit: Floats, whole: Floats, *parts: Floats) -> Floats:
+    """(2, H, W): the number of halves that tell, and the sum of their distances |y - x| sqrt(n / m) from the whole x.
 
-    `parts` are x, y and the weights n, m of their observations, for each pair of halves.
+    `parts` are y and the weights n and m of the observations with and without which it was fitted, for each half.
     """
     mass: Any = np.float32(0)
     sizes: Any = np.float32(0)
-    for x, y, n, m in zip(*(parts[k::4] for k in range(4)), strict=True):
-        total = np.maximum(n + m, LEAST_WEIGHT)
-        apart = np.abs(x - y) * np.sqrt(n / total) * np.sqrt(m / total) / unit
-        both = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * total)
-        mass, sizes = mass + both.astype(np.float32), sizes + np.where(both, apart, 0).astype(np.float32)
+    for y, n, m in zip(*(parts[k::3] for k in range(3)), strict=True):
+        apart = np.abs(y - whole) * np.sqrt(n / np.maximum(m, LEAST_WEIGHT)) / unit
+        told = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * (n + m))
+        mass, sizes = mass + told.astype(np.float32), sizes + np.where(told, apart, 0).astype(np.float32)
     out: Floats = np.stack([mass, sizes])
     return out
-
-
-@one_pass
-def _from_whole(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> Floats:
-    """The same (2, H, W) for one half: sqrt(n / m) times its distance from the whole, for n observations of n + m."""
-    apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, LEAST_WEIGHT)) / unit
-    known = ~np.isnan(apart) & (n > 0) & (left_out > 0)
-    return np.stack([known.astype(np.float32), np.where(known, apart, 0).astype(np.float32)])
 
 
 @one_pass
