@@ -75,7 +75,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
         at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
     apart = near.parallax(surface, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
-    scales = scales[others]
+    scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
