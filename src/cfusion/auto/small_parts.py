@@ -20,6 +20,7 @@ from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import AROUND, alike_around
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import (
+    NEAREST,
     WINDOW,
     excess_misfit,
     in_units,
@@ -38,6 +39,7 @@ FEWER, ALIKE = 5.5, 0.15  # unless errors of neighbouring pixels are hardly alik
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong,
 NEARER = 0.25  # unless errors are hardly alike: a copy of the reference still does not count
 SAME = 4.0  # noise scales: pixels of one rod
+VOTERS = 4  # other views, if they hardly err: a rod is hidden from some, and others miss it between their pixels
 UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
 
@@ -52,13 +54,14 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     away = in_units(own, surface, unit)
     own_scale, blind = scales_of(away, backend)[0, 0, 0], reading_error(source.frame.camera, growth.middle)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * own_scale))
-    alone = own_scale < blind or autocorrelation(away, lag=1) < ALIKE  # errors of single pixels, or hardly any
+    quiet = own_scale < blind
+    alone = quiet or autocorrelation(away, lag=1) < ALIKE  # errors of single pixels
     (around,) = window_sums(elsewhere, THIN, backend)
     core, some = _most_of(around, np.float32(FEWER if alone else MOST))
     thick = core
     if alone:
         core, some = _or_rods(core, surface, own[0], unit, np.float32(max(own_scale, blind)))
-    near = source.part(nearest_views(source, surface, backend)) if some else source
+    near = source.part(nearest_views(source, surface, backend, VOTERS if quiet else NEAREST)) if some else source
     others = [view for view in range(near.n_views) if view != near.reference]
     if not some or not others:
         return surface
