@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.noise_laws import LAWS
 
 from cfusion import kernels, result
 from cfusion.auto import (
@@ -41,6 +42,7 @@ from cfusion.errors import BackendUnavailable
 from cfusion.kernels import one_pass as passes
 from cfusion.kernels import threads
 from cfusion.kernels.depth_noise import unit_of
+from cfusion.kernels.numpy.pulling import confirmed
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
 from cfusion.solvers import task
@@ -187,14 +189,23 @@ def cases(i: Inputs) -> list[Case]:
     """Every function in one pass, with arguments."""
     f32, reliefs = np.float32, [i.positive() for _ in range(5)]
     out: list[Case] = [
-        *((unit_of, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1, 2)),
-        *((surface._local_slope, (i.map(), f32(2.0)), {"power": power}) for power in (0, 2)),
-        *((noise._step_sizes, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1)),
+        *((unit_of, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *((surface._local_slope, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *((noise._step_sizes, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *(
+            (
+                confirmed,
+                (*(i.stack(), i.positive(VIEWS), i.map(), i.mask(VIEWS)), i.per_view(), np.int32(1), *law.numbers),
+                {"law": law.law, "holes": holes},
+            )
+            for law in LAWS
+            for holes in (False, True)
+        ),
         (surface.blend, (i.map(), i.map(), 0.3), {}),
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
         (passes.times, (i.positive(VIEWS), i.per_view()), {}),
-        (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
+        *((noise._known, (i.positive(VIEWS), i.stack(), i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
         (
             noise._apart,
             (i.stack(), np.int32([1, 2, 2, 3, 3, 3])[:, None, None], np.int32([0, 0, 1, 0, 1, 2])[:, None, None]),
@@ -281,10 +292,22 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (surface.or_else, (i.map(), i.map()), {}),
-        *((variable._weights, (i.stack(), i.map(), f32(1.5)), {"power": power}) for power in (-2, 1, 2)),
-        *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
-        *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
-        *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
+        *(
+            (function, (*given, i.map(), *law.numbers), {"law": law.law, "inverse": inverse})
+            for function, given in (
+                (variable._weights, (i.stack(),)),
+                (variable._reweighed, (i.positive(VIEWS),)),
+                (variable._factor, ()),
+            )
+            for law in LAWS
+            for inverse in (False, True)
+            if not law.even(inverse=inverse)
+        ),
+        *(
+            (holes._of_constant_noise, (i.map(), f32(0.4), *law.numbers), {"law": law.law})
+            for law in LAWS
+            if not law.even(inverse=True)
+        ),
         *(
             (
                 uncertainty._between_halves,
@@ -294,8 +317,8 @@ def cases(i: Inputs) -> list[Case]:
             for pairs in (1, 2)
         ),
         *(
-            (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), f32(1.5)), {"power": power})
-            for power in (0, 2)
+            (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), *law.numbers), {"law": law.law})
+            for law in LAWS
         ),
         (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),

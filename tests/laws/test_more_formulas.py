@@ -9,7 +9,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
 from cfusion.auto import cross_validation, folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
 from cfusion.auto.specks import specks
-from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, binned, exponent
 from cfusion.kernels.numpy.pulling import read_view
 from cfusion.rasters import inspect_raster
 from cfusion.synthetic import PAPER_CAMERA, sensors
@@ -21,7 +21,8 @@ NAN = np.nan
 def test_the_usual_slope_is_in_the_unit_of_the_noise() -> None:
     """Depth doubles from pixel to pixel: as parts of it all steps are alike."""
     surface = np.tile(2.0 ** np.arange(8), (8, 1)).astype(np.float32)
-    sizes = noise._step_sizes(surface, np.float32(2.0), power=1)
+    growth = DepthNoise(2.0, 1)
+    sizes = noise._step_sizes(surface, *growth.numbers, law=growth.law)
     np.testing.assert_allclose(sizes[1, :, :-1], 2.0)  # a step of z where the unit is z / 2
     assert (sizes[0, :-1] == 0).all()
     tilted = surface + 4 * np.arange(8.0, dtype=np.float32)[:, None]
@@ -274,9 +275,9 @@ def test_the_power_of_noise_is_that_of_its_sizes() -> None:
     rng = np.random.default_rng(5)
     for power in (0, 1, 2):
         sizes = np.abs(rng.laplace(size=depths.size)) * depths**power
-        assert fit_power_law(depths, sizes) == pytest.approx(power, abs=0.25)
-    assert fit_power_law(depths[:300], depths[:300]) == 0.0  # too few
-    assert fit_power_law(1 + depths / 100, depths) == 0.0  # at one depth
+        assert exponent(*binned(depths, sizes)) == pytest.approx(power, abs=0.25)
+    assert exponent(*binned(depths[:300], depths[:300])) == 0.0  # too few
+    assert exponent(*binned(1 + depths / 100, depths)) == 0.0  # at one depth
     unit = DepthNoise(2.0, 2).unit(np.array([1.0, 2.0, 4.0, NAN], np.float32))
     np.testing.assert_allclose(unit, [0.25, 1.0, 4.0, 1.0])
 

@@ -53,12 +53,14 @@ def at_least_rounded(sigma: Floats, n: Floats, depth: DepthMap, rounding: Roundi
     """sigma (H, W), at least the error of the mean of n depths that are uniformly distributed within a step."""
     if rounding is None:
         return sigma
-    step, growth = np.float32(rounding.step), rounding.growth
-    return _at_least(sigma, n, depth, step, np.float32(growth.middle), power=growth.power)
+    growth = rounding.growth
+    return _at_least(sigma, n, depth, np.float32(rounding.step), *growth.numbers, law=growth.law)
 
 
 @one_pass
-def _at_least(sigma: Floats, n: Floats, depth: DepthMap, step: np.float32, middle: np.float32, *, power: int) -> Floats:
-    least = step * unit_of(depth, middle, power=power) * np.sqrt(UNIFORM / np.maximum(n, 1))
+def _at_least(
+    sigma: Floats, n: Floats, depth: DepthMap, step: np.float32, *numbers: np.float32, law: DepthNoise
+) -> Floats:
+    least = step * unit_of(depth, *numbers, law=law) * np.sqrt(UNIFORM / np.maximum(n, 1))
     out: Floats = np.maximum(sigma, least).astype(np.float32)
     return out

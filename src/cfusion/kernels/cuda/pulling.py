@@ -1,6 +1,5 @@
 """Re-association on the device; results are in the memory of the input."""
 
-import struct
 from collections.abc import Sequence
 from math import prod
 
@@ -8,11 +7,13 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
 from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.numpy.pulling import confirmed
+from cfusion.kernels.one_pass import rewrite
 
-SOURCES, THREADS = ("camera.cuh", "pulling.cu"), 256
+SOURCES = ("camera.cuh", "pulling.cu")
 
 
 def read_view(
@@ -63,25 +64,6 @@ def reject_occluded(
     holes: bool,
 ) -> None:
     """As `Backend.reject_occluded`."""
-    pixels = surface.size
-    kernel(SOURCES, "gate")(
-        (blocks_of(pixels, THREADS),),
-        (THREADS,),
-        (
-            depths,
-            weights,
-            contiguous(surface),
-            _argument(growth),
-            cupy.asarray(np.array(limits, np.float32)),
-            seen,
-            np.int32(len(depths)),
-            np.int32(reference),
-            np.bool_(holes),
-            np.uint32(pixels),
-        ),
-    )
-
-
-def _argument(growth: DepthNoise) -> bytes:
-    """`DepthNoise` of pulling.cu."""
-    return struct.pack("fi", growth.middle, growth.power)
+    of_views, ours = np.array(limits, np.float32)[:, None, None], (depths, weights)
+    numbers = np.int32(reference), *growth.numbers
+    rewrite(confirmed, ours, *ours, surface, seen, of_views, *numbers, law=growth.law, holes=holes)
