@@ -1,6 +1,5 @@
 """Re-association on the device; results are in the memory of the input."""
 
-from collections.abc import Sequence
 from math import prod
 
 import cupy
@@ -9,9 +8,6 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
-from cfusion.kernels.depth_noise import DepthNoise
-from cfusion.kernels.numpy.pulling import confirmed
-from cfusion.kernels.one_pass import rewrite
 
 SOURCES = ("camera.cuh", "pulling.cu")
 
@@ -51,19 +47,3 @@ def read_view(
         ),
     )
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
-
-
-def reject_occluded(
-    depths: Floats,
-    weights: Floats,
-    surface: Floats,
-    growth: DepthNoise,
-    limits: Sequence[float],
-    seen: Floats,
-    reference: int,
-    holes: bool,
-) -> None:
-    """As `Backend.reject_occluded`."""
-    of_views, ours = np.array(limits, np.float32)[:, None, None], (depths, weights)
-    numbers = np.int32(reference), *growth.numbers
-    rewrite(confirmed, ours, *ours, surface, seen, of_views, *numbers, law=growth.law, holes=holes)

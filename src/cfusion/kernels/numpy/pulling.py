@@ -4,13 +4,14 @@ A camera is ten numbers, as in `cameras`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
-from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.kernels.tracing import neighbour
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
@@ -163,16 +164,17 @@ def reject_occluded(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.reject_occluded`; a few rows at a time, to save memory."""
-    of_views, index = np.array(limits, np.float32)[:, None, None], np.int32(reference)
+    """As `Backend.reject_occluded`, on every backend; on the host a few rows at a time, to save memory."""
+    numbers: tuple[Any, ...] = (np.array(limits, np.float32)[:, None, None], np.int32(reference), *growth.numbers)
+    if hasattr(type(depths), "__cuda_array_interface__"):
+        ours = depths, weights
+        rewrite(confirmed, ours, *ours, surface, seen, *numbers, law=growth.law, holes=holes)
+        return
     for first in range(0, len(surface), ROWS):
         rows = slice(first, first + ROWS)
         ours = depths[:, rows], weights[:, rows]
-        found = confirmed(
-            *ours, surface[rows], seen[:, rows], of_views, index, *growth.numbers, law=growth.law, holes=holes
-        )
-        for target, part in zip(ours, found, strict=True):
-            target[...] = part
+        found = confirmed(*ours, surface[rows], seen[:, rows], *numbers, law=growth.law, holes=holes)
+        ours[0][...], ours[1][...] = found
 
 
 @one_pass
