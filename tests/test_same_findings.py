@@ -25,6 +25,8 @@ import cfusion
 from cfusion import BrownConrady, Orthographic, Pinhole, Pose, View, fuse
 from cfusion.auto import Auto
 from cfusion.auto.settings import Settings
+from cfusion.cli.main import main
+from cfusion.datasets import write_views
 from cfusion.datasets.check import align_scales, check, view_scales
 from cfusion.datasets.check.reprojection import Samples
 from cfusion.metrics import ause, evaluate, roc_auc
@@ -186,6 +188,20 @@ def merged(folder: Path) -> Finding:
     return {**out, "graph": repr(by_surface(views))}
 
 
+def whole_scene(folder: Path) -> Finding:
+    """What `cfusion scene` writes beside data whose views do not all see each other."""
+    views = seen(shared, 6)
+    views[5] = replace(views[5], pose=Pose(np.diag([-1.0, 1, -1]), views[5].pose.translation))
+    write_views(views, folder / "data", "bundle")
+    out = folder / "out"
+    assert main(["scene", str(folder / "data"), "-o", str(out), "--backend", "cpu", "--quiet"]) == 0
+    maps = {file.stem: np.load(file) for file in sorted((out / "depth").glob("*.npy"))}
+    (cloud,) = out.glob("*.ply")
+    rows = [{**row, "seconds": 0} for row in json.loads((out / "cfusion" / "summary.json").read_text())]
+    graph = (out / "cfusion" / "neighbours.json").read_text()
+    return {**maps, "cloud": np.frombuffer(cloud.read_bytes(), np.uint8), "told": numbers_in(repr(rows) + graph)}
+
+
 def height_model(folder: Path) -> Finding:
     """Surveys of one ground: shifted by part of a pixel, with an offset, of half the resolution, with blunders."""
     pytest.importorskip("rasterio")
@@ -251,6 +267,7 @@ FINDINGS: dict[str, Callable[[Path], Finding]] = {
     "cloud and mesh": merged,
     "any method": by_any_method,
     "page": on_a_page,
+    "scene": whole_scene,
     "height model": height_model,
     "matchers": matched,
 }
