@@ -16,20 +16,23 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from tests.test_same_bits import CAMERA, _ball, _hash, _plane, machine
 
 import cfusion
-from cfusion import BrownConrady, Orthographic, Pinhole, Pose, View, fuse
+from cfusion import METHODS, BrownConrady, Orthographic, Pinhole, Pose, View, fuse
 from cfusion.auto import Auto
 from cfusion.auto.settings import Settings
+from cfusion.cli import compiling, parts
 from cfusion.cli.main import main
 from cfusion.datasets import write_views
 from cfusion.datasets.check import align_scales, check, view_scales
 from cfusion.datasets.check.reprojection import Samples
 from cfusion.metrics import ause, evaluate, roc_auc
+from cfusion.rasters.effort import Effort
 from cfusion.view.page import write_page
 
 STORE = Path(__file__).with_name("same_findings.json")
@@ -202,6 +205,28 @@ def whole_scene(folder: Path) -> Finding:
     return {**maps, "cloud": np.frombuffer(cloud.read_bytes(), np.uint8), "told": numbers_in(repr(rows) + graph)}
 
 
+def foreseen(_: Path) -> Finding:
+    """The seconds that commands are expected to take on a typical machine of one and of eight threads."""
+    methods, told = [*METHODS, "another"], []
+    for threads in ("1", "8"):
+        with patch.dict("os.environ", {"NUMBA_NUM_THREADS": threads}):
+            for page in (False, True):
+                told += [parts.of_fuse(name, 3e5, 7, page=page) for name in methods]
+                told += [
+                    parts.of_sequence("auto", 9, 12, 3e5, page=page),
+                    parts.of_demo(["auto", "l1"], 3e5, page=page),
+                ]
+                told += [parts.of_scene("auto", 20, 1e6, cloud=page, mesh=page, page=page)]
+                told += [parts.of_stereo(matcher, page=page) for matcher in ("sgm", "mc-cnn")]
+                told += [parts.of_mosaic(page=page)]
+    told += [compiling.seconds_for([name]) for name in methods] + [compiling.seconds_for(methods)]
+    told += [compiling.in_round_numbers(seconds) for seconds in (0.1, 7.6, 19.0, 20.0, 26.0)]
+    effort = Effort(4, 0.5, 30.0, 33.0, 2)
+    told += [effort.ahead(), effort.choosing(3), effort.choosing(20), effort.writing(0.4, 2)]
+    told += [effort.iterating(50, 200, certificates) for certificates in (0.0, 1.0, 2.0)]
+    return {"told": numbers_in(repr(told))}
+
+
 def height_model(folder: Path) -> Finding:
     """Surveys of one ground: shifted by part of a pixel, with an offset, of half the resolution, with blunders."""
     pytest.importorskip("rasterio")
@@ -268,6 +293,7 @@ FINDINGS: dict[str, Callable[[Path], Finding]] = {
     "any method": by_any_method,
     "page": on_a_page,
     "scene": whole_scene,
+    "seconds foreseen": foreseen,
     "height model": height_model,
     "matchers": matched,
 }
