@@ -485,7 +485,7 @@ def _everything(stack: Any, low: Any, one: Any, two: Any, number: float, index: 
         *(np.abs(low) ** power for power in (0, 0.5, 1, 1.5, 2)),
         *(neighbour(low > 1.0, 0, 1, outside) for outside in (True, False)),
         *(neighbour(low, 1, 0, outside) for outside in (np.inf, -np.inf)),
-        scaled - neighbour(scaled, 1, 0, 0.0),
+        *(each - neighbour(each, 1, -1, 0.0) for each in (scaled, around, total, row * column, seen)),
     )
 
 
