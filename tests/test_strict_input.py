@@ -1,13 +1,19 @@
 """What has the wrong type, unit or meaning is refused at birth, not read as something else."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, Stack, View, fuse_stack
+from cfusion.confidence.edges import grey
+from cfusion.datasets.reader_tools import pose_or_lost
+from cfusion.datasets.readers import openmvs
 from cfusion.errors import CameraError, CFusionError, InputError, PoseError
+from cfusion.frontends.stereo import grey_bytes
+from cfusion.synthetic import Scene
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 ONES = np.ones((4, 5))
@@ -133,3 +139,42 @@ def test_the_lock_names_hashes_and_no_hosts() -> None:
     assert all(line.endswith("\\") for line in pinned)  # hashes follow
     assert "://" not in lock
     assert {"numpy", "numba", "pillow", "rasterio"} <= {line.split("==")[0] for line in pinned}
+
+
+def _mesh(vertices: np.ndarray) -> Any:
+    return Scene(vertices, np.array([[0, 1, 2]]))
+
+
+def _dmap(rotation: np.ndarray, centre: np.ndarray) -> Any:
+    pose = SimpleNamespace(rotation=rotation, centre=centre)
+    return openmvs.DepthData.pose.fget(pose)  # type: ignore[attr-defined]
+
+
+EVERY_ENTRY = {
+    "a mesh": (_mesh, np.eye(3)),
+    "a rotation": (lambda array: Pose(array, np.zeros(3)), np.eye(3)),
+    "a translation": (lambda array: Pose(np.eye(3), array), np.zeros(3)),
+    "an image to match": (grey_bytes, np.full((2, 3), 0.5)),
+    "an image with edges": (grey, np.full((2, 3), 0.5)),
+}
+LOST = {
+    "a pose in a file": (lambda array: pose_or_lost(array, "here"), np.eye(4)),
+    "a rotation of OpenMVS": (lambda array: _dmap(array, np.zeros(3)), np.eye(3)),
+    "a centre of OpenMVS": (lambda array: _dmap(np.eye(3), array), np.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("what", [*EVERY_ENTRY, *LOST])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_number_among_others_that_is_not_finite_is_enough(what: str, bad: float) -> None:
+    """To be refused, or to be a pose that was lost."""
+    make, good = {**EVERY_ENTRY, **LOST}[what]
+    assert make(good) is not None
+    for place in np.ndindex(good.shape):
+        array = good.copy()
+        array[place] = bad
+        if what in LOST:
+            assert make(array) is None
+        else:
+            with pytest.raises(CFusionError):
+                make(array)
