@@ -318,6 +318,27 @@ def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
     inspect_raster.require_heights(raster(whole + 1))
 
 
+@pytest.mark.parametrize(("width", "height"), [(700, 300), (300, 700), (9000, 400), (400, 9000)])
+def test_parts_of_a_raster_lie_in_it_and_not_on_each_other(width: int, height: int) -> None:
+    """All of it, if it is no larger than the parts."""
+    asked: list[tuple[int, int, int, int]] = []
+
+    def heights(left: int, top: int, across: int, down: int) -> Any:
+        asked.append((left, top, left + across, top + down))
+        return np.arange(float(across * down)).reshape(down, across)
+
+    grid = SimpleNamespace(width=width, height=height)
+    raster: Any = SimpleNamespace(grid=grid, path="a.tif", name="a", stored=lambda values: values, heights=heights)
+    inspect_raster.require_heights(raster)
+    seen = np.zeros((height, width), np.int8)
+    for left, top, right, bottom in asked:
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+        seen[top:bottom, left:right] += 1
+    assert seen.max() == 1
+    assert (seen.min() == 1) == (max(width, height) <= inspect_raster.SIDE * inspect_raster.ACROSS)
+
+
 def test_a_view_reads_what_lies_before_it_alone() -> None:
     camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
     view = View(np.full((4, 5), 3.0), camera, Pose.identity())
