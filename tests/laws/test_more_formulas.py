@@ -350,3 +350,13 @@ def test_a_view_reads_what_lies_before_it_alone() -> None:
         assert bool(np.isfinite(found[2, 2])) is known
         assert bool(seen[2, 2]) is known
         assert bool(weight[2, 2] > 0) is known
+
+
+def test_pixels_with_a_measured_neighbour_are_counted_along_each_side() -> None:
+    weights = np.array([[1, 0.5, 0, 2, 0, 1], [0, 1, 0, 0, 0, 1], [0, 0, 0, 3, 3, 3]], np.float32)
+    assert [int(each) for each in holes._measured(weights)] == [9, 3, 3]
+    assert [int(each) for each in holes._measured(weights.T.copy())] == [9, 3, 3]
+    wires = np.zeros((4, 9), np.float32)
+    wires[:, ::2] = 1  # every second column: neighbours below, none to the right
+    assert [int(each) for each in holes._measured(wires)] == [20, 15, 0]
+    assert [int(each) for each in holes._measured(wires.T.copy())] == [20, 0, 15]
