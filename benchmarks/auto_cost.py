@@ -1,6 +1,7 @@
 """What `auto` costs on a CPU, in CPU seconds of one thread: its parts, and beside another tree of cfusion in one run.
 
 python -m benchmarks.auto_cost                        the parts, by the function that is called
+python -m benchmarks.auto_cost --count                iterations times megapixels by stage, alike on every machine
 python -m benchmarks.auto_cost --against ../old/src   alternately with that tree, best of three, as a ratio
 python -m benchmarks.auto_cost --tsdf                 beside Open3D's TSDF: all views integrated, one ray-cast
 python -m benchmarks.auto_cost --scale 6.4 --views 5 --scene city --per-pixel    a megapixel beside one of 640 x 480
@@ -15,9 +16,13 @@ import pstats
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 ROUNDS = 3
+STAGES = ("first_surface", "choose", "refit_halves")  # functions; other iterations are those of the fits of the turns
 PARTS = (
     ("splats", "source.py", "first"),
     ("first surface", "first_surface.py", "first_surface"),
@@ -41,6 +46,7 @@ def main() -> None:
     parser.add_argument("--views", type=int, default=11, help="those around the reference")
     parser.add_argument("--per-pixel", action="store_true", help="beside 640 x 480, in one run")
     parser.add_argument("--method", default="auto")
+    parser.add_argument("--count", action="store_true", help="iterations times megapixels, by stage")
     parser.add_argument("--against", type=Path, help="the src folder of another tree")
     parser.add_argument("--tsdf", action="store_true", help="beside Open3D's TSDF at its defaults, best of three")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
@@ -51,6 +57,8 @@ def main() -> None:
         _print_beside_tsdf()
     elif given.per_pixel:
         _print_per_pixel(given)
+    elif given.count:
+        _print_counts(given)
     elif given.against is None:
         _print_parts(given)
     else:
@@ -133,6 +141,30 @@ def _print_per_pixel(given: argparse.Namespace) -> None:
             f"{640 * scale:.0f} x {480 * scale:.0f} x {given.views}: {seconds:.1f} s, {cost[scale]:.1f} s a megapixel"
         )
     print(f"a pixel costs {cost[given.scale] / cost[1.0]:.2f}x")
+
+
+def _print_counts(given: argparse.Namespace) -> None:
+    """Iterations times megapixels of the domain, by stage."""
+    from cfusion import fuse
+    from cfusion.kernels import cpu
+
+    plain, spent = cpu.iterate, Counter[str]()
+
+    def counted(problem: Any, state: Any, steps: Any, count: int, plan: Any = None, *more: Any) -> Any:
+        if plan is None:  # with a plan, a backend is asked whether it monitors a solve itself
+            frame, callers = sys._getframe(1), set()
+            while frame is not None:
+                callers.add(frame.f_code.co_name)
+                frame = frame.f_back  # type: ignore[assignment]
+            stage = next((each for each in STAGES if each in callers), "turns")
+            spent[stage] += count * float((problem.links > 0).sum()) / 1e6
+        return plain(problem, state, steps, count, plan, *more)
+
+    with mock.patch.object(cpu, "iterate", counted):
+        fuse(_views(given), given.method, backend="cpu")
+    print(f"{given.method}, {given.scene}: {spent.total():.1f} iterations x megapixels")
+    for stage, amount in spent.most_common():
+        print(f"  {stage:14} {amount:7.1f}  {100 * amount / spent.total():3.0f} %")
 
 
 def _print_parts(given: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from benchmarks.scenes import iterate
 from cfusion import METHODS, Pinhole, Pose, View, fuse, fuse_many, kernels
 from cfusion.kernels.contract import Box, Fidelity, Problem, State, Steps, links_of
 from cfusion.solvers import PDHG, prepare
@@ -190,7 +191,7 @@ def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
 
     def after(count: int) -> State:
         state = fresh()
-        StepBalancer(backend, task.step_scale).run(problem, state, count)
+        iterate(StepBalancer(backend, task.step_scale), problem, state, count)
         return state
 
     least, first = backend.energy(problem, after(6000)).total, backend.energy(problem, start).total
@@ -204,7 +205,7 @@ def fixed_confidence_solve(backend: Any, figures: dict[str, float]) -> None:
     note(
         figures,
         "fixed confidence to an excess of 1e-3",
-        1e3 * wall(fresh, lambda state: StepBalancer(backend, task.step_scale).run(problem, state, count)),
+        1e3 * wall(fresh, lambda state: iterate(StepBalancer(backend, task.step_scale), problem, state, count)),
         "ms",
         f"({count} iterations of {problem.links.shape}, certified gap {gap:.1e}; arithmetic {1e3 * arithmetic:.2f} ms)",
     )

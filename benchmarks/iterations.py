@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.literal_compiled import CompiledLiteral
-from benchmarks.scenes import KINDS, bundle, splatted
+from benchmarks.scenes import KINDS, bundle, iterate, splatted
 from cfusion import kernels
 from cfusion.energy import L1, TGV, Energy
 from cfusion.kernels.numpy.literal import Literal
@@ -44,8 +44,8 @@ def _compare(kind: str, views: Any, lam: float, unit: float, name: str, least: f
     problem = task.problem(fixed_confidence(task))
     state = task.initial_state()
     pace = StepBalancer(CPU, task.step_scale)
-    pace.run(problem, task.initial_state(), 24)  # compiled before the clock starts
-    ours = _race(lambda n: pace.run(problem, state, n), lambda: CPU.energy(problem, state).total, least, 24)
+    iterate(pace, problem, task.initial_state(), 24)  # compiled before the clock starts
+    ours = _race(lambda n: iterate(pace, problem, state, n), lambda: CPU.energy(problem, state).total, least, 24)
     best: dict[float, tuple[int, float]] = {}
     for ratio in RATIOS if name == "m" else ():
         other = task.initial_state()
@@ -78,7 +78,7 @@ def _minimum(views: Any, lam: float) -> float:
     task = prepare(Energy(L1(), TGV(2), lam=lam), splatted(views), CPU, dtype=np.float64)
     problem = task.problem(fixed_confidence(task))
     state = task.initial_state()
-    StepBalancer(CPU, task.step_scale).run(problem, state, 3000 if lam == 1.0 else 6000)
+    iterate(StepBalancer(CPU, task.step_scale), problem, state, 3000 if lam == 1.0 else 6000)
     return CPU.energy(problem, state).total
 
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.peer_energies import Floats, PeerEnergy
-from benchmarks.scenes import bundle
+from benchmarks.scenes import bundle, iterate
 from cfusion import Stack, kernels
 from cfusion.energy import L2, TGV, Energy
 from cfusion.solvers import PDHG, prepare
@@ -88,7 +88,7 @@ def _ours(image: Floats) -> list[Runner]:
 
     exact = prepare(ENERGY, Stack(image[None]), CPU, dtype=np.float64)
     problem, state = exact.problem(fixed_confidence(exact)), exact.initial_state()
-    StepBalancer(CPU, exact.step_scale).run(problem, state, 4000)
+    iterate(StepBalancer(CPU, exact.step_scale), problem, state, 4000)
     least = CPU.energy(problem, state).total
     task = prepare(ENERGY, Stack(image[None]), CPU)
     problem, state, pace, needed = (
@@ -98,12 +98,12 @@ def _ours(image: Floats) -> list[Runner]:
         0,
     )
     while CPU.energy(problem, state).total / least - 1 > TARGET:
-        pace.run(problem, state, BLOCK)
+        iterate(pace, problem, state, BLOCK)
         needed += BLOCK
 
-    def iterate() -> None:
+    def alone() -> None:
         task = prepare(ENERGY, Stack(image[None]), CPU)
-        StepBalancer(CPU, task.step_scale).run(task.problem(fixed_confidence(task)), task.initial_state(), needed)
+        iterate(StepBalancer(CPU, task.step_scale), task.problem(fixed_confidence(task)), task.initial_state(), needed)
 
     def certify() -> None:
         PDHG()(prepare(ENERGY, Stack(image[None]), CPU))
@@ -112,7 +112,7 @@ def _ours(image: Floats) -> list[Runner]:
     print(f"ours: least energy {least:.2f}; certified at a gap of {certified.gap:.1e}", flush=True)
     threads = numba.get_num_threads()
     return [
-        Runner("ours", threads, needed, iterate),
+        Runner("ours", threads, needed, alone),
         Runner("ours, until certified", threads, certified.iterations, certify),
     ]
 

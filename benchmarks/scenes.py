@@ -11,6 +11,8 @@ import numpy as np
 
 from cfusion import METHODS, Stack, View, kernels
 from cfusion.arrays import DepthMap
+from cfusion.kernels.contract import Problem, State
+from cfusion.solvers.steps import StepBalancer
 from cfusion.synthetic import (
     PAPER_CAMERA,
     Laplace,
@@ -37,6 +39,11 @@ def splatted(views: Sequence[View], unit: float = 1.0) -> Stack:
     """The stack of the paper's association, in another unit of depth if asked for."""
     stack = METHODS["l1"].splat(views, backend=kernels.load("cpu"))
     return Stack(stack.depths * np.float32(unit))
+
+
+def iterate(balancer: StepBalancer, problem: Problem, state: State, count: int) -> None:
+    """Run iterations in place with self-correcting steps, as the solver does."""
+    balancer.run_and(problem, state, count, lambda kept, every: balancer.backend.measure(problem, state, kept, every))
 
 
 def bunny():  # type: ignore[no-untyped-def]

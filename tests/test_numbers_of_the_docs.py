@@ -18,10 +18,10 @@ from cfusion.auto import (
     occlusion,
     outlines,
     rivals,
-    rounding,
     sample,
     small_parts,
     specks,
+    uncertainty,
     variable,
 )
 from cfusion.auto import noise as noise_of_views
@@ -229,4 +229,4 @@ def test_numbers_of_the_normal_distribution_are_those() -> None:
     assert math.pi / 2 == far.OF_MEDIAN
     assert pytest.approx(math.sqrt(1 + 4 + 1)) == noise.ROUGHNESS  # of x - 2 y + z
     assert math.log(2) == noise_of_views.LAPLACE_MEDIAN
-    assert rounding.UNIFORM == 1 / 12
+    assert uncertainty.UNIFORM == 1 / 12

@@ -105,6 +105,11 @@ def stride_for(pixels: int, most: int) -> int:
     return max(1, int(np.sqrt(pixels / most)))
 
 
+def some_columns(maps: Any, most: int) -> Any:
+    """Evenly spaced columns of maps (..., H, W), about so many pixels of each; every row, as a lidar measures few."""
+    return maps[..., :: max(1, maps.shape[-2] * maps.shape[-1] // most)]
+
+
 def on_host(array: Any) -> bool:
     """Whether the array is NumPy's own."""
     return isinstance(array, np.ndarray)

@@ -17,6 +17,7 @@ from cfusion import kernels, result
 from cfusion.auto import (
     assess,
     belief,
+    cross_validation,
     edges,
     evidence,
     first_surface,
@@ -38,6 +39,8 @@ from cfusion.auto import (
     variable,
     votes,
 )
+from cfusion.confidence import geometric
+from cfusion.energy import Prior
 from cfusion.errors import BackendUnavailable
 from cfusion.kernels import one_pass as passes
 from cfusion.kernels import threads
@@ -45,7 +48,7 @@ from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.numpy.pulling import confirmed
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
-from cfusion.solvers import task
+from cfusion.solvers import joint, task
 from cfusion.source import splat
 
 PRELUDE = """#include <math.h>
@@ -205,6 +208,9 @@ def cases(i: Inputs) -> list[Case]:
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
         (passes.times, (i.positive(VIEWS), i.per_view()), {}),
+        (geometric._completed, (i.stack(), i.per_view(), 0.3), {}),
+        (geometric._where_known, (i.stack(), i.positive(VIEWS)), {}),
+        (joint._strength, (i.positive(),), {"prior": Prior(shape=1.5)}),
         *((noise._known, (i.positive(VIEWS), i.stack(), i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
         (
             noise._apart,
@@ -279,6 +285,9 @@ def cases(i: Inputs) -> list[Case]:
         (rivals._where_differs, (i.map(), i.map(), i.positive(), i.positive(), i.positive(), i.positive()), {}),
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(), f32(6.5)), {}),
+        (small_parts._or_rods, (np.stack([i.doubles()]) > 0.5, i.map(), i.map(), i.unit(), f32(0.02)), {}),
+        (small_parts._widened, (i.map(), np.where(i.mask(), i.map(), i.map())), {}),
+        (small_parts._or_beside, (i.stack(), i.map(), i.map(), i.doubles()), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),
         (small_parts._if_apart, (i.stack(), i.stack(), i.map(), i.map(), f32(1)), {}),
         (small_parts._or_unknown, (i.stack(), i.map(), i.map(), i.positive(VIEWS)[:, :1, :1]), {}),
@@ -292,6 +301,10 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (surface.or_else, (i.map(), i.map()), {}),
+        *(
+            (cross_validation._changed, (i.stack(), before, i.positive(VIEWS)), {})
+            for before in (None, i.positive(VIEWS))
+        ),
         *(
             (function, (*given, i.map(), *law.numbers), {"law": law.law, "inverse": inverse})
             for function, given in (
@@ -310,17 +323,13 @@ def cases(i: Inputs) -> list[Case]:
         ),
         *(
             (
-                uncertainty._between_halves,
-                (i.unit(), *(each for _ in range(pairs) for each in (i.map(), i.map(), i.positive(), i.positive()))),
+                uncertainty._from_whole,
+                (i.unit(), i.map(), *(each for _ in range(number) for each in (i.map(), i.positive(), i.positive()))),
                 {},
             )
-            for pairs in (1, 2)
+            for number in (1, 2)
         ),
-        *(
-            (rounding._at_least, (i.unit(), i.positive(), i.map(), f32(0.1), *law.numbers), {"law": law.law})
-            for law in LAWS
-        ),
-        (uncertainty._from_whole, (i.map(), i.map(), i.positive(), i.positive(), i.unit()), {}),
+        (rounding._spread, (i.stack(), i.unit(), *(i.per_view() for _ in range(4))), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._inside_and_known, (i.map(),), {}),
         (uncertainty._bend, (i.map(), i.unit(), 9 * i.doubles(), i.positive(), i.map(np.float64)), {}),
@@ -344,6 +353,7 @@ def cases(i: Inputs) -> list[Case]:
                     i.positive(),
                     i.doubles(),
                     i.map(),
+                    i.positive(),
                     i.unit(),
                     0.4,
                     0.1,
@@ -405,7 +415,10 @@ def cases(i: Inputs) -> list[Case]:
         (assess._or_around, (i.positive(), i.mask(), i.doubles()), {}),
         *((assess._unsure, (i.positive(), i.unit(), i.map()), {"relative": each}) for each in (False, True)),
         (assess._believed, (i.map(), i.positive(), i.map(), f32(0.8)), {}),
-        *((assess._fitted, (i.stack(), each, i.map(), i.unit(), f32(1.5)), {}) for each in (None, i.positive(VIEWS))),
+        *(
+            (assess._fitted, (i.stack(), each, i.map(), i.unit(), i.positive(), f32(1.5)), {})
+            for each in (None, i.positive(VIEWS))
+        ),
         (reading._sizes, (i.stack(), i.map(), i.unit()), {}),
         (result._provenance, (i.rng.integers(0, 4, i.shape).astype(np.int32), i.map()), {}),
         (result._of_mean, (i.doubles(), i.rng.integers(0, 4, i.shape).astype(np.int32)), {}),

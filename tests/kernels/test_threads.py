@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cfusion.kernels import host, threads
-from cfusion.kernels.cpu import association, iteration, selecting
+from cfusion.kernels.contract import links_of
+from cfusion.kernels.cpu import association, iteration, repairing, selecting
 from cfusion.kernels.numpy import association as reference
 
 TALL = (1 << 10, 1 << 10)
@@ -86,6 +87,18 @@ def test_medians_of_large_maps_are_those_of_numpy(many, above, monkeypatch):
         assert selecting.medians(values, sides=True) == host.medians(values, sides=True)
 
 
+@pytest.mark.parametrize("size", [200, 201])
+def test_medians_of_doubles_tell_apart_what_float32_does_not(size):
+    rng = np.random.default_rng(6)
+    values = rng.integers(-2, 3, (2, 200, size)) + 1e-12 * rng.normal(size=(2, 200, size))
+    values[:, 0, :7] = [np.inf, -np.inf, np.nan, np.nan, 5e-324, 1.0, -1.0]
+    assert selecting.medians(values) == host.medians(values)
+    values[0, 1, 0] = 1e300
+    assert selecting.medians(values) == host.medians(values)
+    values[0] = np.nan
+    np.testing.assert_equal(selecting.medians(values), host.medians(values))
+
+
 @pytest.mark.parametrize("gap", [1.0, 2.0, -3.0])
 def test_the_two_in_the_middle_may_be_far_apart(gap):
     values = np.where(np.arange(1 << 16) % 2, np.float32(gap), np.float32(100)).reshape(1, 256, 256)
@@ -126,3 +139,19 @@ def test_bands_of_tiles_have_the_same_work(monkeypatch):
     work = (width - left) + width // 4 + 1
     amounts = [work[top:bottom].sum() for top, bottom in bands]
     assert max(amounts) - min(amounts) <= 2 * work.max()
+
+
+def test_a_repair_has_the_same_bits_for_any_steps_at_once_and_bands(monkeypatch):
+    shape, rng = (70, 45), np.random.default_rng(8)
+    links = links_of(rng.random(shape) < 0.95)
+    top = rng.normal(size=(3, *shape)).astype(np.float32)
+    hold, edge = rng.random((2, *shape), np.float32)
+
+    def repaired(steps, bands):
+        monkeypatch.setattr(repairing, "STEPS_AT_ONCE", steps)
+        monkeypatch.setattr(threads, "threads", lambda: bands)
+        monkeypatch.setattr(threads, "ENOUGH", 1)
+        return repairing.repair([0.0, 0.3, 0.4, 0.5, 0.6], top, top[:, :0], links, hold, edge, (1.0, 2.0))
+
+    for pair in zip(repaired(5, 1), repaired(2, 3), strict=True):
+        assert np.array_equal(*pair)

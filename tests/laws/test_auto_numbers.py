@@ -247,7 +247,7 @@ class TestFirstSurface:
         monkeypatch.setattr(first, "_completed", lambda surface, *given: surface)
         monkeypatch.setattr(first, "restore", lambda source, surface, backend: surface)
         monkeypatch.setattr(first, "with_rivals", lambda source, surface, backend: surface)
-        found, inverse = first.first_surface(source, Settings(), PDHG(), NUMPY)
+        found, inverse = first.first_surface(source, [None] * 4, Settings(), PDHG(), NUMPY)
         np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
         assert not inverse
 

@@ -115,7 +115,7 @@ def test_views_of_another_scale_do_not_spoil_a_corridor():
 def test_misplaced_views_do_not_refute_the_reference():
     """The first surface stays its own, though at their given poses the others see another one."""
     views, truth = corridor("pose")
-    surface, _ = first_surface(Posed.of(views, 1, NUMPY), Settings(), PDHG(), NUMPY)
+    surface, _ = first_surface(Posed.of(views, 1, NUMPY), [None] * len(views), Settings(), PDHG(), NUMPY)
     assert rmse(surface, truth) < 0.03
 
 
@@ -157,7 +157,7 @@ def test_the_largest_scale_is_counted_from_the_median_and_not_from_the_reference
     found = register(Posed.of(scaled, 1, NUMPY), (0.985 * truth).astype(np.float32), NUMPY)
     assert found.motions is not None
     np.testing.assert_allclose(np.array(found.motions.factors) * scales, 0.997, atol=3e-3)
-    surface, _ = first_surface(Posed.of(scaled, 1, NUMPY), Settings(), PDHG(), NUMPY)
+    surface, _ = first_surface(Posed.of(scaled, 1, NUMPY), [None] * len(scaled), Settings(), PDHG(), NUMPY)
     assert abs(np.nanmedian(surface / truth) - 0.985) < 2e-3  # one scale only: the reference's
 
 

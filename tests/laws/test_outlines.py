@@ -322,7 +322,7 @@ def test_the_reference_alone_is_believed_there_and_nowhere_else() -> None:
 def test_choices_are_judged_with_what_all_views_measured() -> None:
     """Thin parts beside edges would not be missed by what is left."""
     source = Posed.of(views_of(noisy(0)), MIDDLE, NUMPY)
-    surface, _ = first_surface(source, Settings(), PDHG(), NUMPY)
+    surface, _ = first_surface(source, [None] * source.n_views, Settings(), PDHG(), NUMPY)
     observed = observe(source, surface, Settings(), NUMPY)
     left_out = np.isfinite(observed.judging.depths) & ~np.isfinite(observed.stack.depths)
     assert observed.outlines.exact

@@ -83,6 +83,24 @@ def test_rods_of_two_pixels_stay_where_errors_are_those_of_single_pixels(count: 
     assert (away > 0.2).mean() < 0.005
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 0.01])
+@pytest.mark.parametrize("width", [1.0, 2.2])
+@pytest.mark.parametrize("count", [3, 7])
+def test_rods_before_a_wall_stay_however_thin(noise: float, width: float, count: int) -> None:
+    """A view measures a rod of one pixel in three of four places where it should, and may see the wall past it."""
+    rng, views, truth = np.random.default_rng(6), [], np.zeros(0)
+    for step in range(-(count // 2), count // 2 + 1):
+        place = np.arange(80) + 75 * 0.083 * step / 3
+        rods = np.any([np.abs(place - column) < width / 2 for column in (12.3, 28.1, 45.6, 65.9)], axis=0)
+        depth = np.broadcast_to(np.where(rods, 3.0, 4.2), (60, 80))
+        truth = depth if step == 0 else truth
+        noisy = depth * (1 + noise * rng.normal(size=depth.shape))
+        views.append(View(noisy.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.083 * step, 0.0, 0.0]))))
+    away = np.abs(fuse(views, min_confidence=0.0).depth - truth)
+    assert (away > 0.2)[truth < 4].mean() < 0.05
+    assert (away > 0.2)[truth > 4].mean() < 0.005
+
+
 @pytest.mark.parametrize("pattern", ["lines", "here and there"])
 def test_maps_of_few_pixels_complete_one_another(pattern: str) -> None:
     """What one view missed is no background: the others measured there."""

@@ -175,7 +175,7 @@ def test_the_first_pixel_of_an_image_is_no_gap_between_tiles() -> None:
         ((slice(0, 2), slice(0, 1)), (slice(0, 2), slice(0, 1))),
         ((slice(2, 4), slice(3, 4)), (slice(0, 2), slice(2, 3))),
     ]
-    source, gap = sample._origins(tiles, (2, 3), width=5)
+    source, gap = sample._origins(tuple(map(sample._corners, tiles)), (2, 3), width=5)
     assert gap.tolist() == [[False, True, False]] * 2
     assert source[~gap].tolist() == [0, 13, 5, 18]
 

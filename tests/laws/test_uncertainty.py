@@ -40,32 +40,31 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 def sigma_of(
     residuals: np.ndarray, depth: np.ndarray, slope: np.ndarray, unit: np.ndarray, v: np.ndarray, wrong: np.ndarray
 ) -> np.ndarray:
-    sure, n = uncertainty.deviation(residuals, depth, unit, slope, unit, v, BACKEND)
+    sure, n = uncertainty.deviation(residuals, depth, unit, slope, unit, v, 0 * unit, BACKEND)
     return uncertainty.or_of_another_surface(sure, n, depth, wrong, BACKEND)
 
 
-def variance(pairs: list[tuple[Half, Half]], unit: np.ndarray) -> np.ndarray:
-    return variance_of_halves(pairs, np.zeros_like(unit), lambda untold: None, unit, BACKEND)
+def variance(halves: list[Half], unit: np.ndarray, whole: float = 3.0) -> np.ndarray:
+    return variance_of_halves(halves, np.full_like(unit, whole), lambda untold: None, unit, BACKEND)
 
 
-def pair(one: np.ndarray, other: np.ndarray, n: float = 1.0, m: float = 1.0) -> tuple[Half, Half]:
-    many, few = np.full(one.shape, n, np.float32), np.full(one.shape, m, np.float32)
-    return Half(one, many, few), Half(other, few, many)
+def half(y: np.ndarray, n: float = 1.0, m: float = 1.0) -> Half:
+    return Half(y, np.full(y.shape, n, np.float32), np.full(y.shape, m, np.float32))
 
 
-def test_halves_that_are_d_apart_give_the_variance_of_the_whole() -> None:
-    """n and m observations: V = (1.2533 d)^2 n m / (n + m)^2 for a constant d, in units."""
+def test_a_half_that_is_d_from_the_whole_gives_its_variance() -> None:
+    """n observations, without m: V = (1.2533 d)^2 n / m for a constant d, in units."""
     flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
-    found = variance([pair(flat + np.float32(0.2), flat, 3, 1)], unit)
-    np.testing.assert_allclose(found, (1.2533 * 0.2 / 0.5 * np.sqrt(3) / 4) ** 2, rtol=1e-3)
-    twice = variance([pair(flat + np.float32(0.2), flat, 3, 1), pair(flat, flat, 3, 1)], unit)
+    found = variance([half(flat + np.float32(0.2), 3, 1)], unit)
+    np.testing.assert_allclose(found, (1.2533 * 0.2 / 0.5 * np.sqrt(3)) ** 2, rtol=1e-3)
+    twice = variance([half(flat + np.float32(0.2), 3, 1), half(flat, 3, 1)], unit)
     np.testing.assert_allclose(twice, found / 4, rtol=1e-3)  # the mean distance of both kinds
 
 
 def test_a_half_that_knows_nothing_does_not_count() -> None:
     """The mean is that of the estimates that there are."""
     flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
-    some, none = pair(flat + np.float32(0.2), flat), pair(np.full(SHAPE, NAN), flat)
+    some, none = half(flat + np.float32(0.2)), half(np.full(SHAPE, NAN))
     alone = variance([some], unit)
     for pairs in ([some, none], [none, some, none]):
         np.testing.assert_allclose(variance(pairs, unit), alone, rtol=1e-6)
@@ -75,8 +74,8 @@ def test_a_half_that_knows_nothing_does_not_count() -> None:
 
 def test_a_half_that_hardly_counts_does_not_tell() -> None:
     flat, unit = np.full(SHAPE, 3.0, np.float32), np.full(SHAPE, 0.5, np.float32)
-    assert np.isnan(variance([pair(flat + np.float32(0.2), flat, 10, 1)], unit)).all()
-    assert (variance([pair(flat + np.float32(0.2), flat, 8, 1)], unit) > 0).all()
+    assert np.isnan(variance([half(flat + np.float32(0.2), 10, 1)], unit)).all()
+    assert (variance([half(flat + np.float32(0.2), 8, 1)], unit) > 0).all()
 
 
 @pytest.mark.parametrize("light", [1e-2, 1e-4, 1e-8])
@@ -99,13 +98,13 @@ def test_the_unit_of_the_weights_does_not_matter_to_one_map() -> None:
 
 
 def test_halves_of_noise_have_the_variance_of_the_mean_also_beside_an_edge() -> None:
-    """Fits on halves, each off by N(0, 2): their mean is off by N(0, 1). Twelve pixels from an edge it still is."""
-    rng = np.random.default_rng(0)
+    """Two halves, each off by N(0, 2), are N(0, 1) from their mean, which is off as much. Twelve pixels from an edge
+    it still is."""
     shape = (60, 80)
-    one, other = (np.sqrt(2) * rng.normal(size=shape).astype(np.float32) for _ in range(2))
+    one = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for jump in (0, 40):
         one[:, 38:42] += jump
-        found = variance([pair(one, other)], np.ones(shape, np.float32))
+        found = variance([half(one)], np.ones(shape, np.float32), 0.0)
         assert np.median(found[:, :26]) == pytest.approx(1.0, abs=0.15)
     assert found[:, 40].min() > 100
 
@@ -135,7 +134,7 @@ def test_pixels_that_no_split_tells_about_ask_for_another() -> None:
         asked.append(int(untold.sum()))
         return Half(flat + np.float32(0.4), ones, ones)
 
-    found = variance_of_halves([pair(unknown, flat)], flat, by_pixels, ones, BACKEND)
+    found = variance_of_halves([half(unknown)], flat, by_pixels, ones, BACKEND)
     assert asked == [flat.size]
     np.testing.assert_allclose(found, (1.2533 * 0.4) ** 2, rtol=1e-3)
 
@@ -256,7 +255,7 @@ class TestSmoothing:
     def sigma(depth: np.ndarray, variance: float, s: float = 1.0) -> np.ndarray:
         residuals = s * np.sqrt(0.75) * normal(4, *depth.shape)  # what a mean of four leaves of a deviation s
         ones = np.ones(depth.shape, np.float32)
-        return uncertainty.deviation(residuals, depth, ones, 0 * ones, ones, variance * ones, BACKEND)[0]
+        return uncertainty.deviation(residuals, depth, ones, 0 * ones, ones, variance * ones, 0 * ones, BACKEND)[0]
 
     @pytest.mark.parametrize("step", [0.5, 1, 2, 4, 8, 16, 30])
     def test_a_surface_is_bent_over_the_distance_that_it_is_smoothed_over(self, step: float) -> None:
@@ -473,6 +472,6 @@ def test_without_halves_sigma_is_that_of_one_observation_and_at_least_the_usual_
     """However quiet a pixel seems by itself: nothing compares it."""
     one, none = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
     unknown, usual, unit = np.full((2, 3), np.nan, np.float32), 2.0, 10.0
-    maps = (unknown, own * one, one, none, one, none, unit * one)
+    maps = (unknown, own * one, one, none, one, none, none, unit * one)
     sigma = uncertainty._deviation(*maps, usual, 0.0, 0.0, 1.0, compared=False)
     np.testing.assert_allclose(sigma, unit * max(own, usual), rtol=1e-6)

@@ -16,7 +16,7 @@ from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
 from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
-from cfusion.auto.rounding import at_least_rounded, rounding_of
+from cfusion.auto.rounding import rounding_of, steps_of
 from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -48,10 +48,10 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
-    residuals = _residuals(found, unit, FAR_OFF * usual)
+    step = steps_of(depth, rounding_of(source.maps[source.reference], backend)) / unit
+    residuals = _residuals(found, unit, step, FAR_OFF * usual)
     variance = _at_least(variance, np.float32(variance_of_far(residuals, found.task.stack.weights, backend)))
-    sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, backend)
-    sure = at_least_rounded(sure, n, depth, rounding_of(source.own_map, backend))
+    sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, step, backend)
     unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
@@ -126,17 +126,19 @@ def _places(source: Source) -> list[Placed] | None:
     return [Placed(camera, motion) for camera, motion in zip(cameras, motions, strict=True)]
 
 
-def _residuals(found: Fit, unit: Floats, most: float) -> Floats:
-    """Residuals (K, H, W) of the fitted observations, in the unit of the noise."""
+def _residuals(found: Fit, unit: Floats, step: Floats, most: float) -> Floats:
+    """Residuals (K, H, W) of the fitted observations, in the unit of the noise, up to this size and half a step."""
     stack = found.task.stack
     limit = np.float32(most if most > 0 else np.inf)  # beyond it, a view is no evidence for the noise of the others
-    return _fitted(stack.depths, stack.weights, found.depth, unit, limit)
+    return _fitted(stack.depths, stack.weights, found.depth, unit, step, limit)
 
 
 @one_pass
-def _fitted(depths: Floats, weights: Floats | None, depth: Floats, unit: Floats, limit: np.float32) -> Floats:
+def _fitted(
+    depths: Floats, weights: Floats | None, depth: Floats, unit: Floats, step: Floats, limit: np.float32
+) -> Floats:
     away = (depths - depth) / unit
-    known = np.abs(away) <= limit
+    known = np.abs(away) <= limit + step / 2
     known = known if weights is None else known & (weights > 0)
     out: Floats = np.where(known, away, np.float32(np.nan))
     return out

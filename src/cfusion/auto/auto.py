@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 
 from cfusion.auto.cross_validation import choose, usual_choices
 from cfusion.auto.edges import edge_weights
@@ -19,9 +20,9 @@ from cfusion.auto.first_surface import first_surface
 from cfusion.auto.fit import energy_of, fit
 from cfusion.auto.occlusion import observe
 from cfusion.auto.outlines import UNTOLD
-from cfusion.auto.reading import Read
 from cfusion.auto.registration import registered
 from cfusion.auto.rivals import with_rivals
+from cfusion.auto.rounding import rounding_of, spread_over_steps
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import blend
@@ -52,10 +53,11 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, quiet, weighing, outlines = False, False, None, UNTOLD
-        read: Read | None = None
+        inverse, quiet, weighing, outlines, read = False, False, None, UNTOLD, None
+        roundings = [rounding_of(each, backend) for each in source.maps]
+        spread = partial(spread_over_steps, roundings=roundings, backend=backend)
         if source.rereads and source.n_views > 1:
-            surface, inverse = first_surface(source, settings, self.solver, backend)
+            surface, inverse = first_surface(source, roundings, settings, self.solver, backend)
             if settings.refine_poses:
                 source, read = registered(source, surface, backend)
             turns = turns[1:]
@@ -68,11 +70,11 @@ class Auto:
                 readings += 1
                 weighing, quiet, outlines = Weighing(surface, observed.growth), observed.quiet, observed.outlines
                 edges = edge_weights(surface, observed.noise) if observed.edges else None
-            task = prepare(energy_of(choices or PAPERS, settings.lam), stack, backend)
+            task = prepare(energy_of(choices or PAPERS, settings.lam), spread(stack), backend)
             if choices is None and turn is not Turn.guess:
-                judged = task if judging is stack else prepare(task.energy, judging, backend)
+                judged = task if judging is stack else prepare(task.energy, spread(judging), backend)
                 choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines.exact), report)
-            guess = choices or usual_choices(task, weighing if inverse else None)
+            guess = choices or replace(usual_choices(task, weighing if inverse else None), edges=quiet)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)
             start = found.end if turn is Turn.choose else None

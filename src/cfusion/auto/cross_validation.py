@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from cfusion.auto.settings import PAPERS, Choices, Settings
 from cfusion.auto.variable import Weighing
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Coverage, Floats, HeldOut, State
+from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers import Progress, Report, WarmStart
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -25,6 +27,7 @@ LONGEST_WALK = 6  # steps of the search
 CHANCE, LEAST_GAIN = 2.0, 0.003  # standard errors; least relative gain of a much smoother answer
 VARIABLE_CHANCE = 1.0  # standard errors, for depth or inverse depth: a few distant pixels make them large
 LOCAL_CHANCE = 3.0  # standard errors, for local weights: with two, rounding could decide
+EVEN = 0.05  # mean size of the logarithm of local weights: more even ones gain less than LEAST_GAIN
 LOCAL_FACTORS = (1.0, 1.5, 2.25)  # factors on alpha tried with local weights
 EDGE_CHANCE = 1.5  # standard errors, for edge weights: few observations are near edges
 OUTLINED_CHANCE = 0.0  # the same where the reference's outlines are exact
@@ -74,10 +77,10 @@ def choose(
     chance = FEW_VIEWS_CHANCE if parts.reach else OUTLINED_CHANCE if outlined else EDGE_CHANCE
     alpha, sharp = trial.with_edges(alpha, start, spared, chance, quiet=quiet)
     margins = margins if alpha == plain else ()  # they are of fits without edge weights
+    alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
-    alpha, local = (alpha, settings.local) if settings.local is not None else trial.with_local(alpha)
     return Choices(alpha, inverse, local, sharp, None if weighing is None else weighing.growth.stated, margins)
 
 
@@ -163,8 +166,11 @@ class _Trial:
         for other in RATIOS[1:]:
             if self.better((alpha_1, other * alpha_1), (alpha_1, ratio * alpha_1)):
                 ratio = other
+                break
+        finer = self._towards_better(alpha_1)
         self.ratio = ratio
-        alpha_1 = self._walk(alpha_1, float(np.sqrt(LADDER)), 1)
+        if finer != alpha_1 and self.better((finer, ratio * finer), (alpha_1, ratio * alpha_1)):
+            alpha_1 = finer
         return alpha_1, ratio * alpha_1
 
     def margins(self, chosen: tuple[float, float]) -> tuple[tuple[float, float], ...]:
@@ -187,6 +193,13 @@ class _Trial:
             if best != start:
                 return best
         return start
+
+    def _towards_better(self, alpha_1: float) -> float:
+        """Half a step towards the neighbour on the ladder that predicts better; none if these are alike."""
+        more, less = ((step * alpha_1, self.ratio * step * alpha_1) for step in (LADDER, 1 / LADDER))
+        if less[0] < self.least or self.better(more, less):
+            return alpha_1 * float(np.sqrt(LADDER))
+        return alpha_1 / float(np.sqrt(LADDER)) if self.better(less, more) else alpha_1
 
     def better(self, alpha: tuple[float, float], than: tuple[float, float]) -> bool:
         """Whether this alpha predicts the held-out observations better than that.
@@ -249,17 +262,22 @@ class _Trial:
             else self._predicts_better(spared, plain_fit, chance=chance)
         )
         self.edges = edges if sharp else None
-        self.task = self.task if sharp else plain
+        self.task, self.fits = (self.task, {chosen: best}) if sharp else (plain, self.fits)
         return chosen if sharp else alpha, sharp
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """The alpha, and whether weights by local noise predict the held-out observations better."""
         task = self.task
-        reached = self.start = self._fit(alpha)  # a common start, so that compared fits are equally converged
-        best, chosen, local = self._fit(alpha), alpha, False
-        depth = depth_of(task, best)
-        held = local_weights(self.stack, depth, task.backend)
+        reached = self._fitted(alpha)
+        depth = depth_of(task, reached)
         weighed = local_weights(task.stack, depth, task.backend)
+        assert weighed.weights is not None
+        changed, observed = _changed(task.stack.depths, task.stack.weights, weighed.weights)
+        if not float(changed) > EVEN * float(observed):
+            return alpha, False
+        self.start = reached  # a common start, so that compared fits are equally converged
+        best, chosen, local = self._fit(alpha), alpha, False
+        held = local_weights(self.stack, depth, task.backend)
         weighed_task = prepare(task.energy, weighed, task.backend, task.fill_radius)
         self._fit_on(weighed_task.with_edges(self.edges), held)
         self.start = WarmStart.of(task, reached).transfer(self.task)
@@ -282,6 +300,15 @@ class _Trial:
         paced = replace(task, step_scale=self.step_scale * (1.0 if task.edge is None else EDGE_STEPS))
         replace(ROUGH, fixed_steps=True).advance(paced, paced.problem(self.confidence), state)
         return state
+
+
+@one_pass
+def _changed(depths: Floats, before: Floats | None, weights: Floats) -> tuple[Any, Any]:
+    """By how much weights (K, H, W) were changed: the sum of the sizes of the logarithms, and their number."""
+    observed = ~np.isnan(depths) if before is None else before > 0
+    ratio = weights if before is None else weights / np.where(observed, before, np.float32(1))
+    sizes = np.where(observed, np.abs(np.log(np.maximum(ratio, np.float32(1e-30)))), 0)
+    return sizes.sum(dtype=np.float64), observed.sum()
 
 
 def _usual_alpha(stack: Stack, held: Task | Coverage) -> float:

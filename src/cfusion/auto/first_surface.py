@@ -8,6 +8,7 @@ nobody's edges are in place: splats of the nearest and of all views are compared
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +22,7 @@ from cfusion.auto.noise import depth_noise, middle_of, reading_error, residual_s
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.registration import registered
 from cfusion.auto.rivals import with_rivals
+from cfusion.auto.rounding import Rounding, spread_over_steps
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import count_known, or_else
@@ -35,31 +37,35 @@ from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
 
 
-def first_surface(source: Source, settings: Settings, solver: PDHG, backend: Backend) -> tuple[DepthMap, bool]:
+def first_surface(
+    source: Source, roundings: Sequence[Rounding | None], settings: Settings, solver: PDHG, backend: Backend
+) -> tuple[DepthMap, bool]:
     """A surface (H, W) at which all views can be read, and whether it was fitted in inverse depth."""
     splat, fitted = settings.splat, partial(_fitted, settings, replace(solver, certify=False), backend)
     try:
         alone = source.part([source.reference]).first(Splat(fill=False), backend)
     except InputError:  # the reference has no measurement
-        return fitted(source.first(splat, backend), None), False
+        return fitted(source.first(splat, backend), roundings), False
     if not backend.count_observations(alone.depths, alone.weights).pixels:
-        return fitted(source.first(splat, backend), None), False
-    own, depth = fitted(alone, None), None
-    near, read = source.part(nearest_views(source, own, backend)), None
+        return fitted(source.first(splat, backend), roundings), False
+    own_rounding = [roundings[source.reference]]
+    own, depth = fitted(alone, own_rounding), None
+    chosen = nearest_views(source, own, backend)
+    near, near_roundings, read = source.part(chosen), [roundings[view] for view in chosen], None
     if settings.refine_poses:  # misplaced views would refute it
         near, read = registered(near, own, backend, to_reference=True)
     away = residuals_of(near, own, backend, read)
     (middle,), _ = backend.medians(own[None])
     usual, blind = middle_of(residual_scales(away, backend)[0]), reading_error(source.frame.camera, middle)
     if not independence(away, usual, blind, backend):  # its edges are no better placed than those of the others
-        surface = fitted(near.first(splat, backend), None)
+        surface = fitted(near.first(splat, backend), near_roundings)
         if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
-            surface = _agreed(source, surface, fitted(source.first(splat, backend), None), backend)
+            surface = _agreed(source, surface, fitted(source.first(splat, backend), roundings), backend)
         return with_rivals(source, restore(source, surface, backend), backend), False
     if _in_inverse(settings, alone, own, backend):
-        depth, own = own, fitted(alone, own)
+        depth, own = own, fitted(alone, own_rounding, own)
         away = residuals_of(near, own, backend)
-    surface = _agreed(near, own, fitted(near.first(splat, backend), depth), backend, away)
+    surface = _agreed(near, own, fitted(near.first(splat, backend), near_roundings, depth), backend, away)
     surface = restore(source, _completed(surface, source, splat, backend), backend)
     return with_rivals(source, surface, backend), depth is not None
 
@@ -74,8 +80,16 @@ def _in_inverse(settings: Settings, alone: Stack, own: DepthMap, backend: Backen
     return inverse_is_better(task, Weighing(own, depth_noise(alone.depths, own, backend)))
 
 
-def _fitted(settings: Settings, solver: PDHG, backend: Backend, stack: Stack, depth: DepthMap | None) -> DepthMap:
+def _fitted(
+    settings: Settings,
+    solver: PDHG,
+    backend: Backend,
+    stack: Stack,
+    roundings: Sequence[Rounding | None],
+    depth: DepthMap | None = None,
+) -> DepthMap:
     """A surface at the usual weights; in inverse depth, given the depth of the pixels."""
+    stack = spread_over_steps(stack, roundings, backend)
     task = prepare(energy_of(settings.choices or PAPERS, settings.lam), stack, backend)
     weighing, chosen = None, settings.choices
     if task.least > 0 and (depth is not None or (chosen is not None and chosen.noise_growth is not None)):

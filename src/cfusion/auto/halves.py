@@ -1,8 +1,9 @@
-"""Fits to halves of the observations: their distance from one another shows the uncertainty of the fit to all.
+"""Fits to halves of the observations: their distance from the fit to all shows the uncertainty of that fit.
 
-Two kinds of halves: blocks of the image (one half has the even views here, the odd ones in the next block), and whole
-views, with similar ones in one half. The first shows noise, the second also errors common to a view and its neighbours:
-its scale, a drifting pose. A single view is halved by random pixels.
+Two kinds of halves: blocks of the image (the even views here, the odd ones in the next block), and whole views, with
+similar ones in one half. The first shows noise, the second also errors common to a view and its neighbours: its scale,
+a drifting pose. A single view is halved by random pixels. The other half is not fitted: it lies as far away on the
+other side.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
 
 BLOCK = 32  # pixels: noise of a view is correlated over shorter distances
-REFIT = PDHG(tolerance=2e-4, iterations=120, certify=False, fixed_steps=True)  # from the solution: changes happen early
+REFIT = PDHG(tolerance=2e-4, iterations=96, certify=False, fixed_steps=True)  # from the solution: changes happen early
 FEW = 0.01  # of the observed pixels: for fewer, another refit is not worth its time
 
 
@@ -38,14 +39,10 @@ class Half:
     left_out: Floats  # (H, W) weight of the others
 
 
-def refit_halves(found: Fit) -> list[tuple[Half, Half]]:
-    """The surfaces of both halves, for every kind of halves."""
+def refit_halves(found: Fit) -> list[Half]:
+    """The surface of the half of fewer views, for every kind of halves."""
     stack, backend = found.task.stack.in_memory_of(found.task.backend), found.task.backend
-    pairs = []
-    for one, other in _splits(stack, backend):
-        n, m = _mass(one), _mass(other)
-        pairs.append((Half(refit(found, one), n, m), Half(refit(found, other), m, n)))
-    return pairs
+    return [Half(refit(found, fewer), _mass(fewer), _mass(more)) for more, fewer in _splits(stack, backend)]
 
 
 def refit_pixels(found: Fit, untold: Mask) -> Half | None:

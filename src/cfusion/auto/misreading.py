@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import MEDIAN_SIZE, DepthMap, chunks, on_host
+from cfusion.arrays import MEDIAN_SIZE, DepthMap, chunks, on_host, some_columns
+from cfusion.auto.noise import SCALE_SAMPLE
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass, rewrite, times
@@ -76,7 +77,8 @@ def independence(residuals: Floats, usual: float, least: float, backend: Backend
     """
     if usual < least:
         return 1.0
-    sides = [np.reshape(backend.medians(part, sides=True)[1], (3, -1))[1:] for part in chunks(residuals)]
+    some = chunks(some_columns(residuals, SCALE_SAMPLE))
+    sides = [np.reshape(backend.medians(part, sides=True)[1], (3, -1))[1:] for part in some]
     above, below = np.concatenate(sides, axis=1)
     telling = np.flatnonzero(abs(above - below) <= ONE_SIDED * (above + below))
     if not len(telling):
@@ -88,7 +90,7 @@ def independence(residuals: Floats, usual: float, least: float, backend: Backend
 
 def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:
     """The `number` other views with the smallest parallax, and those equally near; parallax (K, H, W)."""
-    moved, _ = backend.medians(parallax)
+    moved, _ = backend.medians(some_columns(parallax, SCALE_SAMPLE))
     others = [view for view in range(len(moved)) if view != reference and np.isfinite(moved[view])]
     if not others:
         return []
@@ -110,7 +112,7 @@ def weigh_near_edges(
     misread and keeps its weight. The weight that a pixel loses is given back in part to its remaining observations:
     otherwise the few correct ones beside an edge would be smoothed away.
     """
-    away, known = backend.medians(_pixels(parallax, doubt))
+    away, known = backend.medians(_pixels(*(some_columns(each, SCALE_SAMPLE) for each in (parallax, doubt))))
     far = [1 + (pixels / FAR) ** 2 if count else 1.0 for pixels, count in zip(away, known, strict=True)]
     squares, further = np.array([np.square(noises), far], np.float32)[..., None, None]
     before = _sum(weights)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, stride_for
+from cfusion.arrays import DepthMap, chunks, some_columns, stride_for
 from cfusion.auto.far import share_of_far
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
@@ -36,6 +36,7 @@ PAIR_ROUNDS, PAIRS_AT_ONCE, SETTLED = 100, 1000, 1e-3
 BIASED = 0.1  # of its least squared distance: a view with a square below -0.1 of it lies between biased views
 QUIETEST = 1e-3  # of the median noise: lower limit for a view
 SHARED = 0.05  # of the median difference between two views: closer views share their errors
+SCALE_SAMPLE = 50_000  # pixels of a view from which medians of its residuals are taken
 GROWTH_SAMPLE = 10_000  # observations from which the growth of noise is estimated
 WEIGHT_SAMPLE = 100_000  # observations from which the usual weight is taken
 STEREO_SLOPE = 1.0  # exponents above it are nearer to stereo's (2) than to a constant (0)
@@ -115,7 +116,7 @@ def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.
     No scale is below the least one, or louder than views can be.
     """
     out, known = [], []
-    for part in chunks(residuals):
+    for part in chunks(some_columns(residuals, SCALE_SAMPLE)):
         (size, *sides), (count, *counts) = (
             np.reshape(each, (3, -1)).tolist() for each in backend.medians(part, sides=True)
         )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks
-from cfusion.auto.noise import LAPLACE_MEDIAN, depth_noise, middle_of, not_too_loud, usual_slope
+from cfusion.arrays import DepthMap, chunks, some_columns
+from cfusion.auto.noise import LAPLACE_MEDIAN, SCALE_SAMPLE, depth_noise, middle_of, not_too_loud, usual_slope
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
@@ -42,8 +42,10 @@ def read_surface(source: Source, surface: DepthMap, backend: Backend) -> Read:
 
 def residual_sizes(reading: Reading, surface: DepthMap, growth: DepthNoise, backend: Backend) -> list[float]:
     """The Laplace scale (K,) of each view's residuals, by their median size."""
-    unit = growth.unit(surface)
-    sizes = [backend.medians(_sizes(part, surface, unit))[0] for part in chunks(reading.depths)]
+    depths, surface, unit = (
+        some_columns(each, SCALE_SAMPLE) for each in (reading.depths, surface, growth.unit(surface))
+    )
+    sizes = [backend.medians(_sizes(part, surface, unit))[0] for part in chunks(depths)]
     return not_too_loud([size / LAPLACE_MEDIAN for some in sizes for size in some])
 
 

@@ -70,10 +70,17 @@ def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
 
 
 def _squares_of_blocks(about: Floats, values: Floats, effects: Floats, block: Floats) -> Floats:
-    """Sums (K, m, m) over blocks of the squares of their scores, T times values times effects."""
+    """Sums (K, m, m) over blocks of the squares of their scores, T times values times effects.
+
+    One effect at a time, in memory that is used again: to get pages for all at once takes longer than the sums.
+    """
     order = np.argsort(block, kind="stable")
     first = np.flatnonzero(np.diff(block[order], prepend=-1))  # where each block begins
-    scores = about @ np.add.reduceat(values[:, order][:, None] * effects[:, order], first, axis=2)
+    values, effects = values[:, order], effects[:, order]
+    sums, product = np.empty((len(values), len(effects), len(first))), np.empty_like(values)
+    for number, effect in enumerate(effects):
+        np.add.reduceat(np.multiply(values, effect, out=product), first, axis=1, out=sums[:, number])
+    scores = about @ sums
     squares: Floats = scores @ scores.swapaxes(1, 2)
     return squares
 

@@ -1,28 +1,38 @@
 """The steps to which the depths of a map are rounded, from the values that it repeats.
 
 Sensors with few levels of disparity and maps stored as integers have depths in steps of c z^p: p = 0 for rounded
-depths, p = 2 for rounded disparities. On a wall within one step all observations of a map are off alike: neither their
-residuals nor halves of them show it.
+depths, p = 2 for rounded disparities. A sum of |x - d| over rounded depths d is least at one of them: the surface of a
+wall would stick to the level nearest to it, by up to half a step, however many observations there are. So observations
+are spread over their step before a fit, as those of a rounded depth are in truth: their sum is then least where the
+share of levels above and below says, as in the median of grouped data. Only fits see them: a
+measurement is compared with the surface as it is.
+
+On a wall within one step all observations are off alike: neither their residuals nor halves of them show it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, stride_for
 from cfusion.auto.surface import known_sample
+from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.depth_noise import DepthNoise, unit_of
-from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.depth_noise import DepthNoise
+from cfusion.kernels.one_pass import one_pass, rewrite
 
 SAMPLE = 20_000  # pixels
 REPEATED = 0.5  # of the pixels have a value that another one has: depths that are not rounded hardly have any
 FEWEST_LEVELS = 8  # fewer may be as many walls
 POWERS = (0, 1, 2)
 SMALLEST = 0.25  # quantile of the steps: levels that no pixel has make others larger
-UNIFORM = 1 / 12  # variance of a uniform distribution, over the square of its width
+MOST_STEPS, WHOLE, EVEN = 4.5, 0.25, 0.9  # of distances up to so many steps (sensors have 0.96 to 1, walls 0.2 to 0.8)
+LESS_THAN_A_STEP, FEW_STEPS = 0.5, 3.5  # differences between neighbours on a slope
+BENT = 0.25  # share of the slope's pixels whose two differences are not the same
+NEXT = 0.618  # of a step, from view to view: the offsets of a pixel's observations are spread evenly
 
 
 @dataclass(frozen=True)
@@ -46,21 +56,60 @@ def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     middle, between = float(np.median(levels)) if positive else 1.0, (levels[1:] + levels[:-1]) / 2
     steps = [np.diff(levels) / (between / middle) ** power for power in (POWERS if positive else POWERS[:1])]
     power = min(range(len(steps)), key=lambda each: float(np.std(np.log(steps[each]))))
-    return Rounding(float(np.quantile(steps[power], SMALLEST)), DepthNoise(middle, power))
+    found = Rounding(float(np.quantile(steps[power], SMALLEST)), DepthNoise(middle, power))
+    even = _are_even(steps[power] / found.step) and _in_single_steps(depth, found, backend)
+    return found if even else None
 
 
-def at_least_rounded(sigma: Floats, n: Floats, depth: DepthMap, rounding: Rounding | None) -> Floats:
-    """sigma (H, W), at least the error of the mean of n depths that are uniformly distributed within a step."""
-    if rounding is None:
-        return sigma
-    growth = rounding.growth
-    return _at_least(sigma, n, depth, np.float32(rounding.step), *growth.numbers, law=growth.law)
+def _are_even(steps: Floats) -> bool:
+    """Whether distances of levels are whole numbers of steps, some being left out; those of exact walls are not."""
+    near = steps[steps < MOST_STEPS]
+    return bool(np.mean(np.abs(near - np.maximum(np.round(near), 1)) < WHOLE) >= EVEN)
+
+
+def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> bool:
+    """Whether slopes bend by single steps, as they do between levels; exact planes along an axis of the image do not.
+
+    The depths of such a plane are repeated all along a row, and in even steps (p = 2) from row to row. The rows and
+    columns of a sample are looked at, where neighbours differ by a few steps.
+    """
+    every = stride_for(depth.size, SAMPLE) ** 2
+    bends = []
+    for lines in (backend.to_host(depth[::every]), backend.to_host(depth[:, ::every]).T):
+        apart = np.diff(lines) / (rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2))
+        near = (np.abs(apart) < FEW_STEPS) & (np.abs(apart) > LESS_THAN_A_STEP)
+        small = np.abs(apart) < FEW_STEPS
+        sloped = (near[:, 1:] & small[:, :-1]) | (near[:, :-1] & small[:, 1:])
+        bends.append(np.abs(np.diff(apart))[sloped])
+    bend = np.concatenate(bends)
+    return bool(np.mean(bend > LESS_THAN_A_STEP) >= BENT) if len(bend) else False
+
+
+def spread_over_steps(stack: Stack, roundings: Sequence[Rounding | None], backend: Backend) -> Stack:
+    """The stack with depths moved by up to half a step of their view; itself if no view has steps."""
+    if not any(roundings):
+        return stack
+    steps = np.zeros((3, stack.views, 1, 1), np.float32)  # of power 0, 1 and 2
+    for view, rounding in enumerate(roundings):
+        if rounding is not None:
+            power = rounding.growth.power
+            steps[power, view] = rounding.step / rounding.growth.middle**power
+    drawn = backend.to_device(np.random.default_rng(0).random(stack.shape, np.float32), np.float32)
+    views = (NEXT * np.arange(stack.views))[:, None, None].astype(np.float32)
+    depths = stack.depths.copy()
+    rewrite(_spread, (depths,), depths, drawn, views, *steps)
+    return Stack.unchecked(depths, stack.weights, stack.camera, stack.image, stack.filled)
 
 
 @one_pass
-def _at_least(
-    sigma: Floats, n: Floats, depth: DepthMap, step: np.float32, *numbers: np.float32, law: DepthNoise
-) -> Floats:
-    least = step * unit_of(depth, *numbers, law=law) * np.sqrt(UNIFORM / np.maximum(n, 1))
-    out: Floats = np.maximum(sigma, least).astype(np.float32)
+def _spread(depths: Floats, drawn: Floats, view: Floats, constant: Floats, linear: Floats, square: Floats) -> Floats:
+    """Depths (K, H, W) plus an offset of -1/2 to 1/2 steps."""
+    place = drawn + view
+    share = place - np.floor(place) - np.float32(0.5)
+    out: Floats = depths + share * (constant + depths * (linear + depths * square))
     return out
+
+
+def steps_of(depth: DepthMap, rounding: Rounding | None) -> Floats:
+    """The step (H, W) at these depths; zero without one."""
+    return np.zeros_like(depth) if rounding is None else np.float32(rounding.step) * rounding.growth.unit(depth)

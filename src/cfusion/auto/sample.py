@@ -7,6 +7,7 @@ tiles. Tiles are complete: a fit has its neighbours, and held-out blocks keep th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, sqrt
 
 import numpy as np
@@ -82,7 +83,7 @@ def sample_of(observed: Mask, backend: Backend, apart: int = 1) -> Sample | Whol
             placed, shape = _side_by_side(used, here.shape, apart)
             if on_host(observed):
                 return Sample(placed, shape, None)
-            source, gap = _origins(placed, shape, here.shape[1])
+            source, gap = _origins(tuple(map(_corners, placed)), shape, here.shape[1])
             return Sample(placed, shape, (backend.to_device(source, np.int64), backend.to_device(gap, np.bool_)))
         every //= 2  # the observed pixels lie between the tiles
     return Whole()
@@ -117,16 +118,29 @@ def _side_by_side(
     return placed, (ceil(len(tiles) / columns) * high, columns * wide)
 
 
+def _corners(tile: tuple[Window, Window]) -> tuple[int, ...]:
+    """First row and column of a tile, in the image and in the smaller one, and its size."""
+    (rows, columns), (to_rows, to_columns) = tile
+    return (
+        *(rows.start, columns.start, to_rows.start, to_columns.start),
+        *(rows.stop - rows.start, columns.stop - columns.start),
+    )
+
+
+@lru_cache(maxsize=8)  # the same for every bundle of a sequence, and the pages of such arrays take a millisecond
 def _origins(
-    tiles: list[tuple[Window, Window]], shape: tuple[int, int], width: int
+    tiles: tuple[tuple[int, ...], ...], shape: tuple[int, int], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """(h, w) each: index of the pixel in an image of that width, and whether there is none."""
     source = np.full(shape, -1, np.int64)
-    for (down, across), there in tiles:
-        y, x = np.arange(down.start, down.stop)[:, None], np.arange(across.start, across.stop)[None, :]
-        source[there] = y * width + x
+    for top, left, to_top, to_left, high, wide in tiles:
+        y, x = np.arange(top, top + high)[:, None], np.arange(left, left + wide)[None, :]
+        source[to_top : to_top + high, to_left : to_left + wide] = y * width + x
     gap = source < 0
-    return np.where(gap, 0, source), gap
+    origins = np.where(gap, 0, source)
+    for each in (origins, gap):
+        each.setflags(write=False)
+    return origins, gap
 
 
 def _starts(size: int) -> list[tuple[int, int]]:

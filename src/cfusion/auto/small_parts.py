@@ -4,6 +4,7 @@ A small part costs more as an edge than as an error of the few views that see it
 the wrong surface and see something else, so that no later fit brings it back. But the reference measured it: where the
 nearest views, read at its measurements, see them rather than the surface, the surface takes them over. A part in front
 of the surface only has to be seen: a view may see both, past each other, but the reference sees the first on its ray.
+A rod is a part in front of all surfaces beside it, down to a width of one pixel; views may be read just past it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise, middle_of, reading_error
 from cfusion.auto.pooling import window_sums
+from cfusion.auto.surface import AROUND, alike_around
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import (
+    NEAREST,
     WINDOW,
     excess_misfit,
     in_units,
@@ -28,12 +31,15 @@ from cfusion.auto.votes import (
 )
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.tracing import neighbour
 from cfusion.source import Source
 
 THIN, MOST = 1, 6.5  # radius of a square, and pixels of its nine: thinner parts may be mixed pixels of an edge,
 FEWER, ALIKE = 5.5, 0.15  # unless errors of neighbouring pixels are hardly alike (autocorrelation): thin rods have six
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong,
 NEARER = 0.25  # unless errors are hardly alike: a copy of the reference still does not count
+SAME = 4.0  # noise scales: pixels of one rod
+VOTERS = 4  # other views, if they hardly err: a rod is hidden from some, and others miss it between their pixels
 UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
 
@@ -46,24 +52,33 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     growth = depth_noise(own, surface, backend)
     unit = growth.unit(surface)
     away = in_units(own, surface, unit)
-    elsewhere = _elsewhere(away[0], np.float32(OTHER * scales_of(away, backend)[0, 0, 0]))
-    least, far = (FEWER, NEARER) if autocorrelation(away, lag=1) < ALIKE else (MOST, APART)
+    own_scale, blind = scales_of(away, backend)[0, 0, 0], reading_error(source.frame.camera, growth.middle)
+    elsewhere = _elsewhere(away[0], np.float32(OTHER * own_scale))
+    quiet = own_scale < blind
+    alone = quiet or autocorrelation(away, lag=1) < ALIKE  # errors of single pixels
     (around,) = window_sums(elsewhere, THIN, backend)
-    core, some = _most_of(around, np.float32(least))
-    near = source.part(nearest_views(source, surface, backend)) if some else source
+    core, some = _most_of(around, np.float32(FEWER if alone else MOST))
+    thick = core
+    if alone:
+        core, some = _or_rods(core, surface, own[0], unit, np.float32(max(own_scale, blind)))
+    near = source.part(nearest_views(source, surface, backend, VOTERS if quiet else NEAREST)) if some else source
     others = [view for view in range(near.n_views) if view != near.reference]
     if not some or not others:
         return surface
     away = in_units(measured(near, surface, backend), surface, unit)
     scales = scales_of(away, backend)
-    usual, blind = middle_of(scales.ravel().tolist()), reading_error(source.frame.camera, growth.middle)
-    if not independence(away, usual, blind, backend):  # small parts are no better placed than those of the others
+    if not independence(
+        away, middle_of(scales.ravel().tolist()), blind, backend
+    ):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
-    at_part = in_units(measured(near, part, backend), part, unit)
+    wide = _widened(surface, part) if alone else part
+    at_part = in_units(measured(near, wide, backend), wide, unit)
+    if alone:
+        at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
     apart = near.parallax(surface, backend)[others], surface, part
-    here, there = (_if_apart(each[others], *apart, np.float32(far)) for each in (away, at_part))
-    scales = scales[others]
+    here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
+    scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
 
@@ -83,9 +98,48 @@ def _most_of(around: Floats, least: np.float32) -> tuple[Floats, Any]:
 
 
 @one_pass
+def _or_rods(core: Floats, surface: DepthMap, own: DepthMap, unit: Floats, scale: np.float32) -> tuple[Floats, Any]:
+    """The core (1, H, W) of parts, with what is in front of all surfaces around it and alike in two neighbours.
+
+    A pixel of a jagged outline is beside a surface of its own depth; a rod is not, however thin. And their number.
+    """
+    nearest = surface
+    for down, right in AROUND:
+        beside = neighbour(surface, down, right, np.nan)
+        nearest = np.where(beside < nearest, beside, nearest)
+    in_front = (nearest - own) / unit > np.float32(OTHER) * scale
+    rod = in_front & (alike_around(own, np.float32(SAME) * scale * unit) >= 2)
+    both = (core[0] > 0) | rod
+    return np.stack([both.astype(np.float32)]), both.sum()
+
+
+@one_pass
 def _or_around(surface: DepthMap, own: DepthMap, elsewhere: Floats, core: Floats) -> DepthMap:
     """The measurement (H, W) where it is elsewhere, in and beside the core of a part; else the surface."""
     return np.where((elsewhere > 0) & (core > 0.5), own, surface)
+
+
+@one_pass
+def _widened(surface: DepthMap, part: DepthMap) -> DepthMap:
+    """The part (H, W), continued by a pixel on all sides with its nearest depth."""
+    nearest = part
+    for down, right in AROUND:
+        beside = neighbour(part, down, right, np.nan)
+        other = beside != neighbour(surface, down, right, np.nan)
+        nearest = np.where(other & (beside < nearest), beside, nearest)
+    return np.where(part != surface, part, nearest)
+
+
+@one_pass
+def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floats) -> Floats:
+    """Sizes (K, H, W) of residuals at a widened part; at a rod the least of those beside it: views are read past it."""
+    size = np.abs(residuals)
+    of_part = np.where(wide != surface, size, np.float32(np.nan))
+    least = size
+    for down, right in AROUND:
+        beside = neighbour(of_part, down, right, np.nan)
+        least = np.where(beside < least, beside, least)
+    return np.where(thick > 0.5, size, least)
 
 
 @one_pass

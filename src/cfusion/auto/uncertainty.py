@@ -1,10 +1,10 @@
 """The standard deviation of the fused depth's error.
 
-    sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + (rho + 3 few^2) s^2 + (1 - p) relief^2 / 3
+    sigma^2 = F + (r 0.3^2 + delta^2 / 2) slope^2 / n + rho (s^2 - q^2) + 3 few^2 s^2 + (1 - p) relief^2 / 3
     F = (1 + 3.7 rim)^2 (0.8 V + 0.03 bend^2);    few = max(0, 1 - n / min(0.6 K, 5))
 
-V       variance of the fit to all observations, from the distance of the fits to two halves of them, of weights n
-        and m: (x - y)^2 n m / (n + m)^2, pooled near the pixel over both kinds of halves. Without halves F is s^2; for
+V       variance of the fit x to all observations, from its distance to the fit y to half of them, of weight n, without
+        those of weight m: (x - y)^2 n / m, pooled near the pixel over both kinds of halves. Without halves F is s^2; of
         maps that cannot be compared (one, or copies of one), V is that of a half of the pixels, F is 1.7 V, and r is 1.
         V is at least what the views' mean residuals in a tile of the image tell (`far`)
 rim     share of unknown pixels in the square around the pixel, within the image: beside them one side alone tells
@@ -19,10 +19,14 @@ rho     share of the error common to views of one sensor: 1.1 c^2 if a view's er
         that is due to few gross errors is not shared
 s       standard deviation of one observation around the pixel; the median one if nothing can be compared
 few     n observations of K views: few of them are no average
+q^2     step^2 / 12 for depths in steps (`rounding`), over which observations are spread at random: not shared
 relief  distance to another surface near an edge, beyond what the own slope explains; the pixel belongs to that surface
         with probability 1 - p, anywhere between the two (on it, not a third, where one view alone saw the pixel)
 
-All but the last are together at least step^2 / (12 n) for depths in steps (`rounding`).
+All but the last are together at least q^2 (0.175 - (s / step)^2) / 0.077 of depths in steps, at most q^2: if all
+observations around are on one level, s is that of a uniform distribution, and the surface may be anywhere within the
+step; on a slope, and between two levels, s is that of a triangular one, and their shares tell. At least (step / 20)^2
+remains, as within a step they are not uniform.
 Where views were moved, the depth is that of the reference's own pose. With the other views' poses it would differ: a
 quarter of the change from there to the mean of all poses is added to sigma, and so is the standard error of the median
 of the views' scales.
@@ -62,15 +66,21 @@ BY_CHANCE = 0.12, 0.1  # autocorrelation, and difference of two, of independent 
 CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
-TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel
+TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel or a square of a step
 LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about the other
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
+UNIFORM = 1 / 12  # variance of a uniform distribution, over the square of its width
+ONE_LEVEL, TWO_LEVELS = (
+    (OVER_MEAN / 4) ** 2,
+    (OVER_MEAN / 3) ** 2,
+)  # s^2 of uniform and triangular distributions, in step^2
+WITHIN_STEP = 1 / 20  # of a step: observations are not uniformly distributed within it
 TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 
 
 def variance_of_halves(
-    pairs: Sequence[tuple[Half, Half]],
+    halves: Sequence[Half],
     whole: Floats,
     by_pixels: Callable[[Mask], Half | None],
     unit: Floats,
@@ -80,39 +90,33 @@ def variance_of_halves(
 
     `by_pixels` gives a half for the pixels (H, W) without an estimate, if that is worthwhile.
     """
-    parts = [each for one, other in pairs for each in (one.x, other.x, one.n, other.n)]
-    between = _between_halves(unit, *parts) if parts else np.zeros_like(unit, shape=(2, *unit.shape))
-    variance, untold = _variance_of(*backend.pooled(between, NEAR, PASSES))
+    apart = _from_whole(unit, whole, *_parts(halves)) if halves else np.zeros_like(unit, shape=(2, *unit.shape))
+    variance, untold = _variance_of(*backend.pooled(apart, NEAR, PASSES))
     last = by_pixels(untold)
     if last is None:
         return variance
-    sizes = _from_whole(last.x, whole, last.n, last.left_out, unit)
-    return _or_told(variance, untold, *_variance_of(*backend.pooled(sizes, RADIUS, PASSES)))
+    apart = _from_whole(unit, whole, *_parts([last]))
+    return _or_told(variance, untold, *_variance_of(*backend.pooled(apart, RADIUS, PASSES)))
+
+
+def _parts(halves: Sequence[Half]) -> list[Floats]:
+    return [each for half in halves for each in (half.x, half.n, half.left_out)]
 
 
 @one_pass
-def _between_halves(unit: Floats, *parts: Floats) -> Floats:
-    """(2, H, W): the number of pairs that tell, and the sum of |x - y| sqrt(n m) / (n + m), the error of the whole.
+def _from_whole(unit: Floats, whole: Floats, *parts: Floats) -> Floats:
+    """(2, H, W): the number of halves that tell, and the sum of their distances |y - x| sqrt(n / m) from the whole x.
 
-    `parts` are x, y and the weights n, m of their observations, for each pair of halves.
+    `parts` are y and the weights n and m of the observations with and without which it was fitted, for each half.
     """
     mass: Any = np.float32(0)
     sizes: Any = np.float32(0)
-    for x, y, n, m in zip(*(parts[k::4] for k in range(4)), strict=True):
-        total = np.maximum(n + m, LEAST_WEIGHT)
-        apart = np.abs(x - y) * np.sqrt(n / total) * np.sqrt(m / total) / unit
-        both = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * total)
-        mass, sizes = mass + both.astype(np.float32), sizes + np.where(both, apart, 0).astype(np.float32)
+    for y, n, m in zip(*(parts[k::3] for k in range(3)), strict=True):
+        apart = np.abs(y - whole) * np.sqrt(n / np.maximum(m, LEAST_WEIGHT)) / unit
+        told = ~np.isnan(apart) & (np.minimum(n, m) > LEAST_HALF * (n + m))
+        mass, sizes = mass + told.astype(np.float32), sizes + np.where(told, apart, 0).astype(np.float32)
     out: Floats = np.stack([mass, sizes])
     return out
-
-
-@one_pass
-def _from_whole(x: Floats, whole: Floats, n: Floats, left_out: Floats, unit: Floats) -> Floats:
-    """The same (2, H, W) for one half: sqrt(n / m) times its distance from the whole, for n observations of n + m."""
-    apart = np.abs(x - whole) * np.sqrt(n / np.maximum(left_out, LEAST_WEIGHT)) / unit
-    known = ~np.isnan(apart) & (n > 0) & (left_out > 0)
-    return np.stack([known.astype(np.float32), np.where(known, apart, 0).astype(np.float32)])
 
 
 @one_pass
@@ -223,12 +227,13 @@ def deviation(
     slope: Floats,
     unit: Floats,
     variance_of_fits: Floats,
+    step: Floats,
     backend: Backend,
 ) -> tuple[Floats, Floats]:
     """sigma (H, W) in the unit of depth if the pixel is of this surface, and n.
 
-    residuals (K, H, W), slope and V are in the unit of the noise, `unit` is that unit in depth, and `x_unit` that unit
-    in the variable of the solve, x.
+    residuals (K, H, W), slope, V and the step of rounded depths (or zero) are in the unit of the noise, `unit` is that
+    unit in depth, and `x_unit` that unit in the variable of the solve, x.
     """
     s, n = spread(residuals, backend)
     share, views = _share_and_views(residuals, backend)
@@ -243,6 +248,7 @@ def deviation(
         _bend(x, x_unit, s, n, variance_of_fits),
         around,
         slope,
+        step,
         unit,
         usual if known else 0.0,
         PIXEL_ERROR**2 * rounded(share) + delta**2 / 2,
@@ -334,6 +340,7 @@ def _deviation(
     bend: Floats,
     around: Floats,
     slope: Floats,
+    step: Floats,
     unit: Floats,
     usual: float,
     of_slope: float,
@@ -351,8 +358,13 @@ def _deviation(
     bias = OF_BEND * np.minimum(np.square(bend), MOST_BENT**2 * fits)
     of_fits = np.square(1 + AT_RIMS * (1 - around)) * (OF_HALVES * fits + bias) if compared else ALONE * fits
     off = (of_slope if compared else PIXEL_ERROR**2) / count
-    variance = np.where(untold, fits, of_fits) + off * np.square(steep) + (rho + few) * np.square(s)
-    out: Floats = (np.sqrt(variance) * unit).astype(np.float32)
+    square, rounding = np.square(s), UNIFORM * np.square(step)
+    shared = (rho + few) * square - rho * np.minimum(rounding, square)
+    variance = np.where(untold, fits, of_fits) + off * np.square(steep) + shared
+    around_fit, level = square * (count - 1) / count, np.square(step)  # the fit is smooth: it follows none of n
+    shown = (around_fit - ONE_LEVEL * level) / np.maximum((TWO_LEVELS - ONE_LEVEL) * level, LEAST_WEIGHT)
+    hidden = np.maximum(rounding * (1 - np.clip(shown, 0, 1)), np.square(WITHIN_STEP * step))
+    out: Floats = (np.sqrt(np.maximum(variance, hidden)) * unit).astype(np.float32)
     return out
 
 

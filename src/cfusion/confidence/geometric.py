@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfusion import kernels
-from cfusion.arrays import WeightStack, chunks
+from cfusion.arrays import DepthStack, WeightStack
 from cfusion.confidence.confidence import Confidence
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
-from cfusion.kernels.contract import Backend
+from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.one_pass import one_pass, rewrite
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Geometric(Confidence):
 
     def __call__(self, stack: Stack, *, backend: Backend | None = None) -> Stack:
         """The same stack with these weights, which need no check; zero where depth is unknown."""
-        return stack.weighed(np.where(np.isnan(stack.depths), np.float32(0), self.weights(stack, backend)))
+        return stack.weighed(_where_known(stack.depths, self.weights(stack, backend)))
 
     def weights(self, stack: Stack, backend: Backend | None = None) -> WeightStack:
         if stack.camera is None:
@@ -38,7 +39,20 @@ class Geometric(Confidence):
         backend = backend or kernels.load("numpy")
         weights: WeightStack = backend.cosines(stack.depths, stack.camera.numbers)
         usual = [median if known else 1.0 for median, known in zip(*backend.medians(weights), strict=True)]
-        stand_ins = backend.to_device(np.array(usual), np.float32) if not stack.on_host else np.array(usual, np.float32)
-        for cosine, median in zip(chunks(weights), chunks(stand_ins[:, None, None]), strict=True):
-            cosine[...] = np.where(np.isnan(cosine), median, cosine).clip(self.floor, 1.0)
+        stand_ins = np.array(usual, np.float32)[:, None, None]
+        rewrite(_completed, (weights,), weights, stand_ins, float(self.floor))
         return weights
+
+
+@one_pass
+def _completed(cosines: Floats, stand_ins: Floats, floor: float) -> Floats:
+    """Cosines (K, H, W), or those of their map (K, 1, 1) where a pixel has none, at least the floor."""
+    out: Floats = np.clip(np.where(np.isnan(cosines), stand_ins, cosines), floor, 1.0)
+    return out
+
+
+@one_pass
+def _where_known(depths: DepthStack, weights: WeightStack) -> WeightStack:
+    """Weights (K, H, W), zero where depth is unknown."""
+    out: WeightStack = np.where(np.isnan(depths), np.float32(0), weights)
+    return out

@@ -145,19 +145,24 @@ def arranging(
     ) -> SortedStack:
         values, given, low, high, together = _taken(depths, weights, window, (centre, inverse), real)
         seen, median = order_observations(values, given, fidelity)
-        observed = seen.total > 0
-        total = np.where(observed, seen.total, 1).astype(np.float64)
-        if seen.scatter is not None:
-            squares = 2 * seen.scatter / total
-        else:
+        spread: Any = seen.scatter
+        if seen.scatter is None:
             ones, no_links = np.ones_like(seen.total), np.zeros(median.shape, np.uint16)
-            absolute = Problem(Fidelity.L1, 1.0, seen, ones, no_links, (1.0,))
-            squares = (misfit(absolute, median) / total) ** 2
-        middle = median.astype(np.float64)
-        pixels, square, first, second = (
-            float(np.sum(each)) for each in (observed, squares * observed, middle, middle * middle)
-        )
-        return SortedStack(seen, median, low, high, pixels, float(together), square, first, second)
+            spread = misfit(Problem(Fidelity.L1, 1.0, seen, ones, no_links, (1.0,)), median)
+        error, first, second = np.empty((3, *median.shape))
+
+        def square(start: int, stop: int) -> None:
+            here = slice(start, stop)
+            observed, middle = seen.total[here] > 0, median[here].astype(np.float64)
+            total = np.where(observed, seen.total[here], 1).astype(np.float64)
+            squares = 2 * spread[here] / total if seen.scatter is not None else (spread[here] / total) ** 2
+            error[here], first[here], second[here] = squares * observed, middle, middle * middle
+
+        in_bands(median.shape, (square,))
+        sums = (float(np.sum(each)) for each in (seen.total > 0, error, first, second))
+        pixels, sum_sq_error, sum_median, sum_sq_median = sums
+        found = (low, high, pixels, float(together), sum_sq_error, sum_median, sum_sq_median)
+        return SortedStack(seen, median, *found)
 
     return sort_observations
 

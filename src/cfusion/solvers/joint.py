@@ -9,6 +9,7 @@ import numpy as np
 from cfusion.energy import Prior
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Floats
+from cfusion.kernels.one_pass import one_pass
 from cfusion.solvers.task import Task
 
 
@@ -20,7 +21,6 @@ class ConfidenceUpdate:
     rate: Floats  # (h, w) 1 / (2 W_i)
     strength: Floats  # (h, w) b_i
     inside: Floats
-    outside: Floats  # 1 outside the domain, as log 1 = 0
 
     @staticmethod
     def of(task: Task) -> ConfidenceUpdate:
@@ -30,10 +30,12 @@ class ConfidenceUpdate:
                 "this solver estimates the confidence, but the energy has no prior; give Energy(prior=Prior())"
             )
         weight = task.mean_weight
-        weight = task.dtype.type(1) if weight is None else np.maximum(weight, np.finfo(task.dtype).eps)
-        total, inside = task.observations.total, task.inside()
-        rate = np.full_like(total, prior.rate) / weight
-        return ConfidenceUpdate(prior, rate, prior.strength(total), inside, (~inside).astype(total.dtype))
+        total = task.observations.total
+        rate = np.full_like(total, prior.rate)
+        if weight is not None:
+            rate = rate / np.maximum(weight, np.finfo(task.dtype).eps)
+        strength = prior.strength(total) if prior.b is not None else _strength(total, prior=prior)
+        return ConfidenceUpdate(prior, rate, strength, task.inside())
 
     def best(self, misfit: Floats) -> Floats:
         """The closed form of lam at fixed x; zero outside the domain."""
@@ -46,7 +48,14 @@ class ConfidenceUpdate:
 
     def value(self, lam: Floats) -> float:
         """The prior's term of the energy, summed over the domain."""
-        return self.prior.value(lam + self.outside, self.rate * self.inside, self.strength)
+        outside = (~self.inside).astype(lam.dtype)  # 1 there, as log 1 = 0
+        return self.prior.value(lam + outside, self.rate * self.inside, self.strength)
+
+
+@one_pass
+def _strength(total: Floats, *, prior: Prior) -> Floats:
+    """b_i (h, w) that depends on the total weight."""
+    return prior.strength(total)
 
 
 def mean_of(values: Floats, inside: Floats) -> float:

@@ -16,17 +16,17 @@ from cfusion.solvers.task import BOX_MARGIN, Task
 CHECK = BLOCK  # iterations between two evaluations of the energy
 REPAIR_ROUNDS = 40  # of the dual, per attempt at a certificate
 FIRST_ROUNDS, MOST_ROUNDS = 20, 640  # rounds at a time, and in total, until the dual is feasible or the bound suffices
-SETTLED = 0.2  # tolerances: a relative change of the energy below which a certificate is likely
+SETTLED = 0.36  # tolerances: a relative change of the energy below which a certificate is likely
 NEARLY_SETTLED = 3.0  # tolerances: a change that will probably fall below it by the next check
 UNCHANGED = 0.01  # tolerances: a change of the energy between two checks that counts as none
 STALLED = 0.97  # of the previous attempt's gap: the certificate no longer improves
 FLOOR = 1e-6  # of the initial energy
 FLOOR_ULPS = 2000  # energies below those of a depth error of this many ulps count as zero, times the tolerance of 1e-3
-LEAST_WAIT = 2 * BLOCK  # iterations between two attempts
+LEAST_WAIT = BLOCK  # iterations between two attempts
 DUAL_BOOST = 3.0  # factor on the steps when only the certificate is missing: its dual then moves faster
 LAGGING = 100.0  # ratio of gap to change of the energy from which the dual alone is to blame
 MAX_BOOSTS = 2  # at most: later proofs would no longer be about the iterate that had settled
-BACKOFF, MAX_BACKOFF = 1.2, 2.0  # factor on the iterations before the next attempt: the gap falls with their square
+BACKOFF, MAX_BACKOFF = 1.1, 2.0  # factor on the iterations before the next attempt: the gap falls with their square
 
 
 @dataclass(frozen=True)

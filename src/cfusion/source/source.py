@@ -49,8 +49,8 @@ class Source(Protocol):
         """The index of the frame's view."""
 
     @property
-    def own_map(self) -> DepthMap:
-        """The map (H, W) of the frame's view; scaled, if the views are."""
+    def maps(self) -> Sequence[DepthMap]:
+        """The map (H, W) of each view; scaled, if the views are."""
 
     @property
     def rereads(self) -> bool:
@@ -114,9 +114,8 @@ class Registered:
         return self.stack.views // 2
 
     @property
-    def own_map(self) -> DepthMap:
-        own: DepthMap = self.stack.depths[self.reference]
-        return own
+    def maps(self) -> Sequence[DepthMap]:
+        return list(self.stack.depths)
 
     @property
     def weighed(self) -> bool:
@@ -170,8 +169,8 @@ class Posed:
         return [view.name or f"view {k}" for k, view in enumerate(self.views)]
 
     @property
-    def own_map(self) -> DepthMap:
-        return self.views[self.reference].depth
+    def maps(self) -> Sequence[DepthMap]:
+        return [view.depth for view in self.views]
 
     @property
     def weighed(self) -> bool:

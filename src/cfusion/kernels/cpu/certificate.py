@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
+from cfusion.kernels.cpu.repairing import repair
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
 from cfusion.kernels.numpy import certificate as definition
-from cfusion.kernels.numpy.iteration import level_dual
-from cfusion.kernels.threads import Call, in_bands
+from cfusion.kernels.numpy.iteration import level_dual, project, radius
+from cfusion.kernels.threads import Call, in_bands, with_lines
 
 FAST: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz"}}
 
@@ -23,12 +25,10 @@ def bound(problem: Problem, state: State, box: Box, rounds: int, most: int = 0, 
     state.release()  # frees the spare arrays, as the repair needs memory
     repair, best = _Repair(problem, state.dual[level_dual(problem.order - 1)]), float("-inf")
     while True:
-        repair.run(rounds)
-        slope, factor = _slope(problem, repair.before)
+        slope, factor = _slope(problem, repair.run(rounds))
         last = definition.is_last(factor, repair.done, rounds, most, enough)
         if last or enough < float("inf"):
-            slope *= factor
-            best = max(best, _pixels(problem, slope, box))
+            best = max(best, _pixels(problem, slope, factor, box))
             if last or best >= enough:
                 return best
         del slope
@@ -49,39 +49,57 @@ def _slope(problem: Problem, p: Floats) -> tuple[Floats, float]:
 
 
 class _Repair:
-    """The steps of the repair, run in batches; each lower dual is overwritten by its part of the gradient."""
+    """The steps of the repair, run in batches."""
 
     def __init__(self, problem: Problem, top: Floats) -> None:
-        self.problem, order = problem, problem.order
-        self.chain = [np.empty((planes, *problem.links.shape), top.dtype) for planes in range(1, order + 1)]
-        self.before, self.ahead = top.copy(), top.copy()
-        in_bands(problem.links.shape, (_advance, self.ahead, self.before, 0.0, *_limit(problem, order - 1)))
+        self.problem, self.hold = problem, _hold(problem)
+        self.ahead, self.before = top, top[:, :0]  # without a `before`, the first step projects the top dual
+        if problem.order != 2:
+            self.ahead, self.before = top.copy(), top.copy()
+            in_bands(problem.links.shape, (_advance, self.ahead, self.before, 0.0, *_limit(problem, problem.order - 1)))
         self.momentum, self.done = 1.0, 0
 
-    def run(self, rounds: int) -> None:
-        """Run `rounds` more steps, in place."""
-        problem, order, links, chain = self.problem, self.problem.order, self.problem.links, self.chain
-        data = (problem.confidence, problem.observations.total, _hold(problem))
+    def run(self, rounds: int) -> Floats:
+        """The top dual after `rounds` more steps."""
+        problem, momenta = self.problem, []
         for _ in range(rounds):
-            p = self.ahead
-            for level in range(order - 1, 0, -1):
+            following = (1 + sqrt(1 + 4 * self.momentum**2)) / 2
+            momenta.append((self.momentum - 1) / following)
+            self.momentum = following
+        self.done += rounds
+        if problem.order == 2:
+            edge = (
+                np.ones((1, problem.links.shape[1]), problem.confidence.dtype) if problem.edge is None else problem.edge
+            )
+            given = problem.links, self.hold, edge, problem.alpha
+            self.ahead, self.before = repair(momenta, self.ahead, self.before, *given)
+            return self.before if self.done else project(self.ahead, radius(problem, 1))
+        if problem.order == 3 or self.hold.size > 0:  # else every slope is feasible
+            self._run_one_by_one(momenta)
+        return self.before
+
+    def _run_one_by_one(self, momenta: list[float]) -> None:
+        """Each lower dual is overwritten by its part of the gradient."""
+        problem, order, links = self.problem, self.problem.order, self.problem.links
+        ahead, before = self.ahead, self.before
+        chain = [np.empty((planes, *links.shape), ahead.dtype) for planes in range(1, order + 1)]
+        for momentum in momenta:
+            p = ahead
+            for level in range(order - 1, -1, -1):
                 in_bands(links.shape, _adjoint(level + 1, p, chain[level]))
                 p = chain[level]
-            in_bands(links.shape, _adjoint(1, p, chain[0]), (_stick_out_slope, chain[0], *data))
+            in_bands(links.shape, (_stick_out_slope, chain[0], self.hold))
             for level in range(1, order):
                 in_bands(
                     links.shape,
                     (_stick_out, chain[level], *_limit(problem, level - 1)),
                     _add_gradient(level, chain[level - 1], links, definition.TERM_WEIGHT, chain[level]),
                 )
-            following = (1 + np.sqrt(1 + 4 * self.momentum**2)) / 2
             in_bands(
                 links.shape,
-                _add_gradient(order, chain[order - 1], links, -1 / (8 * order), self.ahead),
-                (_advance, self.ahead, self.before, (self.momentum - 1) / following, *_limit(problem, order - 1)),
+                _add_gradient(order, chain[order - 1], links, -1 / (8 * order), ahead),
+                (_advance, ahead, before, momentum, *_limit(problem, order - 1)),
             )
-            self.momentum = following
-        self.done += rounds
 
 
 def _adjoint(order: int, p: Floats, out: Floats) -> Call:
@@ -94,11 +112,11 @@ def _add_gradient(order: int, u: Floats, links: Links, factor: float, out: Float
     return ((_add_gradient_1, _add_gradient_2, _add_gradient_3)[order - 1], u, links, factor, out)
 
 
-def _hold(problem: Problem) -> int:
-    """The bound of the slope: 0 the data's weight, 1 none where there are data, 2 none."""
-    if problem.prox_centre is not None:
-        return 2
-    return 1 if problem.fidelity in definition.STEEP else 0
+def _hold(problem: Problem) -> Floats:
+    """The bound (H, W) of the slope, empty where no pixel has one."""
+    hold = definition.slope_limit(problem)
+    unlimited = problem.prox_centre is not None or problem.fidelity in definition.STEEP
+    return hold[:0] if unlimited and np.all((hold > 0) | (problem.links == 0)) else hold
 
 
 def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
@@ -125,55 +143,91 @@ def _factors(start: int, stop: int, p: Floats, weight: float, edge: Floats, rati
         ratios[i] = least
 
 
-def _pixels(problem: Problem, slope: Floats, box: Box) -> float:
-    if problem.fidelity is not Fidelity.L1 or problem.prox_centre is not None:
-        inside = (problem.links & INSIDE) > 0
-        return float(np.sum(definition.pixel_bound(problem, slope, box)[inside]))
+def _pixels(problem: Problem, slope: Floats, factor: float, box: Box) -> float:
+    """The sum over the domain of each pixel's minimum, with slopes scaled by the factor."""
     seen = problem.observations
-    rows = np.zeros(slope.shape[0])
-    weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
-    given = (seen.values, weights, problem.confidence, problem.links)
-    in_bands(slope.shape, (_l1_pixels, slope, *given, box.low, box.high, rows))
+    if problem.prox_centre is not None or problem.fidelity is Fidelity.HUBER:
+        inside = (problem.links & INSIDE) > 0
+        return float(np.sum(definition.pixel_bound(problem, factor * slope, box)[inside]))
+    rows, ends = np.zeros(slope.shape[0]), (factor, box.low, box.high)
+    if seen.scatter is not None:
+        in_bands(
+            slope.shape,
+            (
+                _l2_pixels,
+                slope,
+                seen.values[0],
+                seen.total,
+                seen.scatter,
+                problem.confidence,
+                problem.links,
+                *ends,
+                rows,
+            ),
+        )
+    else:
+        pixels = with_lines(_l1_pixels, 6, slope.shape[1])
+        data = (seen.values, np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights)
+        in_bands(slope.shape, (pixels, slope, *data, problem.confidence, problem.links, *ends, rows))
     return float(rows.sum())
 
 
 @njit(**OPTIONS)
-def _l1_pixels(
-    start: int, stop: int, slope: Floats, values: Floats, weights: Floats, confidence: Floats,
-    links: Any, low: float, high: float, rows: Floats,
+def _l2_pixels(
+    start: int, stop: int, slope: Floats, mean: Floats, total: Floats, scatter: Floats, confidence: Floats,
+    links: Any, factor: float, low: float, high: float, rows: Floats,
 ) -> None:  # fmt: skip
-    """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner."""
+    """min over x in [low, high] of slope x + lam (S (x - d)^2 / 2 + scatter)."""
+    for i in range(start, stop):
+        summed = 0.0
+        for j in range(mean.shape[1]):
+            g, lam, d = factor * slope[i, j], np.float64(confidence[i, j]), np.float64(mean[i, j])
+            hold = lam * total[i, j]
+            x = (low if g > 0 else high) if hold == 0 else min(max(d - g / hold, low), high)
+            value = g * x + lam * (total[i, j] * (x - d) ** 2 / 2 + scatter[i, j])
+            summed += value if links[i, j] & 512 else 0.0
+        rows[i] = summed
+
+
+@njit(**OPTIONS)
+def _l1_pixels(
+    start: int, stop: int, slope: Floats, values: Floats, weights: Floats, confidence: Floats, links: Any,
+    factor: float, low: float, high: float, rows: Floats,
+    value: Floats, least: Floats, x: Floats, rise: Floats, lam: Floats, base: Floats,
+) -> None:  # fmt: skip
+    """min over x in [low, high] of slope x + lam sum w |x - d|: convex and piecewise linear, so at a corner.
+
+    Lines of `lam`, of what is reached so far: `x`, value, slope (`rise`) and the `least` value; and of sum w |low - d|
+    (`base`), which is added last.
+    """
     views, _, width = values.shape
     weighted = weights.size > 0
     for i in range(start, stop):
+        for j in range(width):
+            rise[j] = factor * slope[i, j]
+            value[j] = least[j] = rise[j] * low
+            x[j] = low
+            lam[j] = confidence[i, j]
+            base[j] = 0.0
+        for k in range(views):
+            for j in range(width):
+                amount = np.float64(weights[k, i, j]) if weighted else 1.0
+                rise[j] -= lam[j] * amount if values[k, i, j] < np.inf else 0.0
+        for k in range(views):
+            for j in range(width):
+                known = values[k, i, j] < np.inf
+                amount = (np.float64(weights[k, i, j]) if weighted else 1.0) if known else 0.0
+                d = np.float64(values[k, i, j]) if known else low
+                corner = max(d, x[j])
+                value[j] += rise[j] * (corner - x[j])
+                least[j] = min(least[j], value[j])
+                rise[j] += 2 * lam[j] * amount
+                x[j] = corner
+                base[j] += amount * abs(d - low)
         summed = 0.0
         for j in range(width):
-            if not links[i, j] & 512:
-                continue
-            g = slope[i, j]
-            lam = np.float64(confidence[i, j])
-            at_low = 0.0
-            total = 0.0
-            for k in range(views):
-                d = np.float64(values[k, i, j])
-                if d < np.inf:
-                    w = np.float64(weights[k, i, j]) if weighted else 1.0
-                    total += w
-                    at_low += w * abs(d - low)
-            value = g * low + lam * at_low
-            best = value
-            x = low
-            heaped = 0.0
-            for k in range(views):
-                d = np.float64(values[k, i, j])
-                if d < np.inf and d > low:
-                    value += (g + lam * (2 * heaped - total)) * (d - x)
-                    x = d
-                    best = min(best, value)
-                if d < np.inf:
-                    heaped += np.float64(weights[k, i, j]) if weighted else 1.0
-            value += (g + lam * (2 * heaped - total)) * (high - x)
-            summed += min(best, value)
+            end = value[j] + rise[j] * (high - x[j])
+            summed += min(least[j], end) + lam[j] * base[j] if links[i, j] & 512 else 0.0
         rows[i] = summed
 
 
@@ -306,15 +360,15 @@ def _stick_out(start: int, stop: int, p: Floats, weight: float, edge: Floats) ->
 
 
 @njit(**FAST)
-def _stick_out_slope(start: int, stop: int, g: Floats, confidence: Floats, total: Floats, hold: int) -> None:
-    """g <- its excess over the slope that the data can balance (see `_hold`)."""
-    width = total.shape[1]
+def _stick_out_slope(start: int, stop: int, g: Floats, hold: Floats) -> None:
+    """g <- its excess over the slope that the data can balance."""
+    if hold.size == 0:
+        g[0, start:stop] = 0
+        return
     for i in range(start, stop):
-        for j in range(width):
-            limit = confidence[i, j] * total[i, j]
-            free = hold == 2 or (hold == 1 and limit > 0)
-            excess = g[0, i, j] - min(max(g[0, i, j], -limit), limit)
-            g[0, i, j] = g.dtype.type(0) if free else excess
+        for j in range(hold.shape[1]):
+            limit = hold[i, j]
+            g[0, i, j] -= min(max(g[0, i, j], -limit), limit)
 
 
 @njit(**FAST)
@@ -358,6 +412,4 @@ def _shrink_row(p: Floats, i: int, weight: float, edge: Floats, shrink: Floats) 
 
 def repaired(problem: Problem, state: State, rounds: int) -> Floats:
     """The same as the definition."""
-    repair = _Repair(problem, state.dual[level_dual(problem.order - 1)])
-    repair.run(rounds)
-    return repair.before
+    return _Repair(problem, state.dual[level_dual(problem.order - 1)]).run(rounds)

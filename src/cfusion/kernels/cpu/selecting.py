@@ -27,8 +27,45 @@ def medians(
     if sides:
         return host.of_sides(medians, rows)
     count = len(rows)
+    if rows.dtype == np.float64 and rows.size >= count * FEWEST and share == 0.5 and above == -np.inf:
+        return _medians_of_doubles(rows)
     if rows.dtype != np.float32 or rows.size < count * FEWEST or share != 0.5:
         return host.medians(rows, above, share=share)
+    known, pairs = _middles(rows, above)
+    ones, others = pairs.T
+    with np.errstate(over="ignore", invalid="ignore"):  # like the kernel's own sums
+        middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
+    middle[known == 0] = np.nan
+    return [float(each) for each in middle], [int(each) for each in known]
+
+
+def _medians_of_doubles(rows: Floats) -> tuple[list[float], list[int]]:
+    """Rounding to float32 keeps the order: a median is among the values that round to that of the rounded ones."""
+    with np.errstate(over="ignore"):
+        rough = rows.astype(np.float32).reshape(len(rows), -1)
+    known, pairs = _middles(rough, -np.inf)
+    doubles = rows.reshape(rough.shape)
+    if not known.all() or (known != np.isfinite(doubles).sum(axis=1)).any():  # some lie beyond float32
+        return host.medians(rows)
+    middle = []
+    for row, rounded, number, pair in zip(doubles, rough, known, pairs, strict=True):
+        one, other = (
+            _exactly(row, rounded, value, int(rank))
+            for value, rank in zip(pair, ((number - 1) // 2, number // 2), strict=True)
+        )
+        middle.append(float((one + other) / 2) if number % 2 == 0 else float(one))
+    return middle, [int(each) for each in known]
+
+
+def _exactly(row: Floats, rounded: Floats, value: Any, rank: int) -> Any:
+    """The value of a rank in a row, given what it rounds to."""
+    within = rank - int(np.count_nonzero((rounded > -np.inf) & (rounded < value)))
+    return np.partition(row[rounded == value], within)[within]
+
+
+def _middles(rows: Floats, above: float) -> tuple[Any, Floats]:
+    """Of each row of float32, the number of values above a limit, and the two in their middle."""
+    count = len(rows)
     bits = np.ascontiguousarray(rows).reshape(count, -1).view(np.uint32)
     bits.setflags(write=False)  # like those of a stack: else the kernel is compiled twice
     limits = np.array([above, np.inf], np.float32).view(np.uint32)
@@ -42,11 +79,7 @@ def medians(
         select(0, 1)
     else:
         in_parallel([(select, *part) for part in cuts(count, min(threads(), count))])
-    ones, others = pairs.view(np.float32).T
-    with np.errstate(over="ignore", invalid="ignore"):  # like the kernel's own sums
-        middle = np.where(known % 2 == 0, (ones + others) / np.float32(2), ones)
-    middle[known == 0] = np.nan
-    return [float(each) for each in middle], [int(each) for each in known]
+    return known, pairs.view(np.float32)
 
 
 def _middle(bits: Floats, limits: Floats, rows: int, pair: Floats) -> int:

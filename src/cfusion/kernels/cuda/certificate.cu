@@ -325,9 +325,23 @@ struct Box {
 __device__ double l1_bound(double slope, double lam, const Observed& seen, const Box& box) {
     double value = slope * box.low, total = 0, heaped = 0, x = box.low;
     int known = 0;
-    for (; known < seen.views && !isinf(seen.value(known)); known++) {
-        total += seen.weight(known);
-        value += lam * seen.weight(known) * fabs(seen.value(known) - box.low);
+    const int at_once = 4;  // loads that do not wait for one another
+    for (bool more = true; more && known < seen.views;) {
+        real d[at_once], w[at_once];
+#pragma unroll
+        for (int j = 0; j < at_once; j++) {
+            d[j] = seen.value(min(known + j, seen.views - 1));
+            w[j] = seen.weight(min(known + j, seen.views - 1));
+        }
+        const int before = known;
+#pragma unroll
+        for (int j = 0; j < at_once; j++) {
+            more = more && before + j < seen.views && !isinf(d[j]);
+            if (!more) continue;
+            total += w[j];
+            value += lam * w[j] * fabs(d[j] - box.low);
+            known++;
+        }
     }
     double best = value;
     for (int k = 0; k < known; k++) {

@@ -44,7 +44,7 @@ MOST_VIEWS = 255  # a byte counts the observations below x
 LOOKED = 11  # numbers that a look writes to the host, at most `Desk.MOST`; of look.cuh, as the next three
 SETTLED, OTHER_STEPS = 2, 3  # why a launch ended
 BOARD_BYTES = 64  # of `Board`, at least
-PACKET_PARTS = {1: 2, 2: 6}  # by order: packets of three values for a pair of pixels
+PACKET_PARTS, KEPT = {1: 2, 2: 6}, {1: 2, 2: 4}  # by order, of a pair of pixels: packets of three values; quadruples
 
 
 def iterate(problem: Problem, state: State, steps: Steps, count: int, plan: Settling | None = None) -> Settled | None:
@@ -241,6 +241,11 @@ class _Tiling:
         return count if self.exchange else min(self.levels, count)
 
     @property
+    def rim(self) -> int:
+        """Pairs of pixels in a rim, at most: `RIM` of rim.cuh."""
+        return self.levels * (COLUMNS + self.lanes.height)
+
+    @property
     def warps(self) -> int:
         return blocks_of(self.rows + 2 * self.levels, self.lanes.rows)
 
@@ -292,7 +297,7 @@ def _sweep(
     sweep, shared = _sweep_kernel(problem.order, *_kind(problem), tiling, looking=bool(to_look))
     height, width = problem.links.shape
     rounds = count // tiling.levels if tiling.exchange else 0
-    mailbox, first_round = _mailbox(height * blocks_of(width, 2) * PACKET_PARTS[problem.order], rounds)
+    mailbox, first_round = _mailbox(tiling.down * tiling.across * PACKET_PARTS[problem.order] * tiling.rim, rounds)
     sweep(
         (tiling.across, tiling.down),
         (32 * tiling.warps,),
@@ -344,8 +349,8 @@ def _sweep_unit(order: int, weighted: bool, edged: bool, held: bool, tiling: _Ti
         f"SETTLE={looking:d}",
     )
     if not looking:
-        return ("tile.cuh", "sweep.cu"), defines, tiling.exchange
-    sources = ("reduce.cuh", "tile.cuh", "look.cuh", "sweep.cu")
+        return ("rim.cuh", "tile.cuh", "sweep.cu"), defines, tiling.exchange
+    sources = ("reduce.cuh", "rim.cuh", "tile.cuh", "look.cuh", "sweep.cu")
     return sources, defines, tiling.exchange
 
 
@@ -367,9 +372,9 @@ def _shared_bytes(order: int, weighted: bool, edged: bool, held: bool, tiling: _
     height, a_row = tiling.lanes.height, COLUMNS // 2 * 8  # bytes of a float2 for every pair of columns
     borders = 4 * (WARPS + 1) * a_row
     borders += 3 * (height + 1) * a_row if tiling.lanes.shelved else 2 * (WARPS + 1) * a_row
-    packets = PACKET_PARTS[order] * (2 * tiling.levels * COLUMNS // 2 + tiling.levels * height)
     maps = 4 + edged + held + 2 * weighted  # float2 per pair of pixels
-    return borders + height * maps * a_row + (16 + 20 * packets if tiling.exchange else 0)
+    mail = 16 + (4 + 16 * KEPT[order] * (1 if tiling.lanes.shelved else 2)) * tiling.rim
+    return borders + height * maps * a_row + (mail if tiling.exchange else 0)
 
 
 _mailboxes: dict[tuple[int, int], tuple[Any, int]] = {}  # (device, stream) -> packets, rounds so far

@@ -112,8 +112,16 @@ __device__ __forceinline__ int look(
     if (scratch.before == look * blocks - 1) {
         __threadfence();
         for (int k = warp; k < FOUND; k += warps) {
+            const int at_once = 6;  // loads that do not wait for one another
             double mine = 0;
-            for (unsigned b = lane; b < blocks; b += 32) mine += __ldcg(parts + b * FOUND + k);
+            for (unsigned first = lane; first < blocks; first += 32 * at_once) {
+                double of_block[at_once];
+#pragma unroll
+                for (int j = 0; j < at_once; j++)
+                    of_block[j] = first + 32 * j < blocks ? __ldcg(parts + (first + 32 * j) * FOUND + k) : 0.;
+#pragma unroll
+                for (int j = 0; j < at_once; j++) mine += of_block[j];
+            }
             mine = over_warp(mine, Add());
             if (lane == 0) of_warps[0][k] = mine;
         }

@@ -6,6 +6,7 @@
 #define BINS 4096  // of 12 bits
 #define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
 #define THREADS 256
+#define TOGETHER 4  // blocks on a multiprocessor
 #define AT_ONCE 8  // values of a thread
 #define UNKNOWN __int_as_float(0x7fc00000)
 
@@ -124,7 +125,7 @@ __device__ void write_down(volatile Target* target, double share, double* out) {
 }
 
 // All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for each other between passes.
-extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
+extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) select_bits(
     const float* __restrict__ rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
     bool sides, Target* targets, unsigned* histograms, double* __restrict__ out
 ) {

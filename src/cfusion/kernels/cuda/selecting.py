@@ -7,11 +7,13 @@ import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device, shared_memory
 
 SOURCES = ("selecting.cu",)
 PER_BLOCK, MOST_BLOCKS = 4096, 64  # least values of a row per block, and blocks of a row
 BINS, TARGET = 4096, 7  # integers of a histogram, and of `Target` in selecting.cu
+TOGETHER = 4  # blocks of a multiprocessor, with BYTES of shared memory each: alone they wait for memory
+BYTES = 36 << 10
 
 
 def medians(
@@ -39,8 +41,7 @@ def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.i
     (count, length), asked = rows.shape, len(probabilities)
     if count * length == 0:
         return [float("nan"), 0.0] * (count * asked)
-    places = multiprocessors()  # blocks that wait for each other have to run at the same time
-    at_once = max(1, places // asked)
+    at_once = max(1, _places() // asked)
     if count <= at_once:
         return _selected(rows, probabilities, above, sides)
     parts = [rows[first : first + at_once] for first in range(0, count, at_once)]
@@ -66,10 +67,15 @@ def select_medians(rows: Floats, out: Floats) -> None:
     _launch(rows, (0.5,), -np.inf, False, out)
 
 
+def _places() -> int:
+    """How many blocks run at the same time, as those that wait for each other have to."""
+    return multiprocessors() * max(1, min(TOGETHER, shared_memory() // BYTES))
+
+
 def _launch(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool, out: Any) -> None:
     (count, length), asked = rows.shape, len(probabilities)
     room = desk().room(count * asked * (2 * BINS + TARGET))
-    blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, multiprocessors() // (count * asked)))
+    blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, _places() // (count * asked)))
     kernel(SOURCES, "select_bits", cooperative=True)(
         (blocks, count * asked),
         (256,),

@@ -103,17 +103,17 @@ __device__ __forceinline__ void put_back(Pixels& is, Shared& shared, const Pair&
 #endif
 
 // Find the crossing of every pixel near its x, reading each observation once; j is stored in its byte of `rank`.
-// Several rows at a time: as many loads are in flight as registers allow.
-template <int FIRST, int END>
+// Without branches, and several observations of all rows at a time: so many loads are under way.
 __device__ __forceinline__ void find_crossings(
     const float* __restrict__ values, const float* __restrict__ weights, const float* __restrict__ total,
     const float* __restrict__ confidence, const Place& place, int views, const Pixels& is, float step, Ranks& rank,
     Shared& shared, int warp, int lane
 ) {
+    const int at_once = SHELVED ? 2 : 4;
     const size_t plane = (size_t)place.height * place.width;
-    float slope[END][2], after[END][2], before[END][2], low[END][2], high[END][2];
+    float slope[ROWS][2], after[ROWS][2], before[ROWS][2], low[ROWS][2], high[ROWS][2];
 #pragma unroll
-    for (int r = FIRST; r < END; r++) {
+    for (int r = 0; r < ROWS; r++) {
         load(total, place, r, 0.f, slope[r]);
         for (int c = 0; c < 2; c++) {
             low[r][c] = -INFINITE;
@@ -121,34 +121,39 @@ __device__ __forceinline__ void find_crossings(
             before[r][c] = after[r][c] = slope[r][c];
         }
     }
-#pragma unroll 2
-    for (int k = 0; k < views; k++) {
-        float value[END][2], twice[END][2];
+    for (int first = 0; first < views; first += at_once) {
+        float value[at_once][ROWS][2], weight[at_once][ROWS][2];
 #pragma unroll
-        for (int r = FIRST; r < END; r++) {
-            load(values + k * plane, place, r, INFINITE, value[r]);
-            twice[r][0] = twice[r][1] = 1.f;
-            if (WEIGHTED) load(weights + k * plane, place, r, 0.f, twice[r]);
+        for (int k = 0; k < at_once; k++) {
+            const size_t start = min(first + k, views - 1) * plane;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                load(values + start, place, r, INFINITE, value[k][r]);
+                weight[k][r][0] = weight[k][r][1] = 1.f;
+                if (WEIGHTED) load(weights + start, place, r, 0.f, weight[k][r]);
+            }
         }
 #pragma unroll
-        for (int r = FIRST; r < END; r++) {
+        for (int k = 0; k < at_once; k++) {
+            const bool known = first + k < views;
 #pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const float next = fmaf(-2.f, twice[r][c], slope[r][c]);
-                if (value[r][c] <= is.x[r][c]) {
-                    before[r][c] = slope[r][c];
-                    slope[r][c] = after[r][c] = next;
-                    low[r][c] = value[r][c];
-                    rank[c][r / 4] += 1u << 8 * (r % 4);
-                } else if (value[r][c] < high[r][c]) {
-                    high[r][c] = value[r][c];
-                    after[r][c] = next;
+            for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    const float next = fmaf(-2.f, weight[k][r][c], slope[r][c]), d = value[k][r][c];
+                    const bool below = known && d <= is.x[r][c], above = known && !below && d < high[r][c];
+                    before[r][c] = below ? slope[r][c] : before[r][c];
+                    slope[r][c] = below ? next : slope[r][c];
+                    after[r][c] = below || above ? next : after[r][c];
+                    low[r][c] = below ? d : low[r][c];
+                    high[r][c] = above ? d : high[r][c];
+                    rank[c][r / 4] += below ? 1u << 8 * (r % 4) : 0u;
                 }
             }
         }
     }
 #pragma unroll
-    for (int r = FIRST; r < END; r++) {
+    for (int r = 0; r < ROWS; r++) {
         float lam[2];
         load(confidence, place, r, 0.f, lam);
         shared.around[warp * ROWS + r][lane] = make_float4(low[r][0], low[r][1], high[r][0], high[r][1]);
@@ -326,49 +331,49 @@ __device__ __forceinline__ void show_dual(const Pixels& is, Shared& shared, int 
 }
 
 #if EXCHANGE
-__device__ __forceinline__ void send(
-    const Pixels& is, const Shared& shared, int r, int warp, int lane, float4* to, unsigned round
-) {
-    const float stamp = __uint_as_float(round);
-    send_packet(to + 0, make_float4(is.x[r][0], is.x[r][1], is.q1[r][0], stamp));
-    send_packet(to + 1, make_float4(is.q1[r][1], is.q2[r][0], is.q2[r][1], stamp));
+__device__ __forceinline__ void put_down(const Pixels& is, Shared& shared, int r, int warp, int lane, int slot) {
+    float4(&values)[KEPT][RIM] = shared.mail.sent();
+    values[0][slot] = make_float4(is.x[r][0], is.x[r][1], is.q1[r][0], is.q1[r][1]);
 #if ORDER == 2
     const Pair pair = look_up(is, shared, r, warp, lane);
-    send_packet(to + 2, make_float4(is.v1[r][0], is.v1[r][1], is.v2[r][0], stamp));
-    send_packet(to + 3, make_float4(is.v2[r][1], pair.r1[0], pair.r1[1], stamp));
-    send_packet(to + 4, make_float4(pair.r2[0], pair.r2[1], pair.r3[0], stamp));
-    send_packet(to + 5, make_float4(pair.r3[1], 0.f, 0.f, stamp));
+    values[1][slot] = make_float4(is.q2[r][0], is.q2[r][1], is.v1[r][0], is.v1[r][1]);
+    values[2][slot] = make_float4(is.v2[r][0], is.v2[r][1], pair.r1[0], pair.r1[1]);
+    values[3][slot] = make_float4(pair.r2[0], pair.r2[1], pair.r3[0], pair.r3[1]);
+#else
+    values[1][slot] = make_float4(is.q2[r][0], is.q2[r][1], 0.f, 0.f);
 #endif
 }
 
-__device__ __forceinline__ void take(Pixels& is, Shared& shared, int r, int warp, int lane, const float4* from) {
-    float4 packet = from[0];
-    is.x[r][0] = packet.x, is.x[r][1] = packet.y, is.q1[r][0] = packet.z;
-    packet = from[1];
-    is.q1[r][1] = packet.x, is.q2[r][0] = packet.y, is.q2[r][1] = packet.z;
+__device__ __forceinline__ void take(Pixels& is, Shared& shared, int r, int warp, int lane, int slot) {
+    const float4(&values)[KEPT][RIM] = shared.mail.arrived;
+    const float4 a = values[0][slot], b = values[1][slot];
+    is.x[r][0] = a.x, is.x[r][1] = a.y, is.q1[r][0] = a.z, is.q1[r][1] = a.w;
+    is.q2[r][0] = b.x, is.q2[r][1] = b.y;
 #if ORDER == 2
+    const float4 c = values[2][slot], d = values[3][slot];
+    is.v1[r][0] = b.z, is.v1[r][1] = b.w, is.v2[r][0] = c.x, is.v2[r][1] = c.y;
     Pair pair;
-    packet = from[2];
-    is.v1[r][0] = packet.x, is.v1[r][1] = packet.y, is.v2[r][0] = packet.z;
-    packet = from[3];
-    is.v2[r][1] = packet.x, pair.r1[0] = packet.y, pair.r1[1] = packet.z;
-    packet = from[4];
-    pair.r2[0] = packet.x, pair.r2[1] = packet.y, pair.r3[0] = packet.z;
-    pair.r3[1] = from[5].x;
+    pair.r1[0] = c.z, pair.r1[1] = c.w, pair.r2[0] = d.x, pair.r2[1] = d.y, pair.r3[0] = d.z, pair.r3[1] = d.w;
     put_back(is, shared, pair, r, warp, lane);
 #endif
 }
 
 // Send our border to the neighbours, receive theirs as our rim.
 __device__ __forceinline__ void exchange(
-    Pixels& is, Shared& shared, const Place& place, const Edges& edges, float4* mailbox, unsigned round, int warp, int lane
+    Pixels& is, Shared& shared, const Edges& edges, unsigned rows, float4* mailbox, unsigned round, int warp, int lane
 ) {
-    float4* box = box_of(mailbox, round, place);
+    float4* box = box_of(mailbox, round);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) if (edges.border(r, place)) send(is, shared, r, warp, lane, letter(box, place, r), round);
+    for (int r = 0; r < ROWS; r++) if (rows >> r & 1) put_down(is, shared, r, warp, lane, edges.sent(r));
+    __syncthreads();
+    post(shared.mail, box, edges.pairs(), round);
+#if SHELVED
+    __syncthreads();  // what arrives is stored over what was sent
+#endif
     receive(shared.mail, box, round);
+    __syncthreads();
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) if (edges.rim(r, place)) take(is, shared, r, warp, lane, shared.mail.arrived + edges.slot(r));
+    for (int r = 0; r < ROWS; r++) if (rows >> (r + ROWS) & 1) take(is, shared, r, warp, lane, edges.slot(r));
 }
 #endif
 
@@ -588,11 +593,16 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 
     Pixels is;
     Ranks rank;
+    for (int k = 0; k < (ROWS + 3) / 4; k++) rank[0][k] = rank[1][k] = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) load(primal, place, r, 0.f, is.x[r]);
+    // before the rest is loaded, whose registers hold the observations that are under way
+    find_crossings(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
+    __syncthreads();
     unsigned exist[2] = {0, 0};
     bool all_exist = true;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        load(primal, place, r, 0.f, is.x[r]);
         load(dual, place, r, 0.f, is.q1[r]);
         load(dual + plane, place, r, 0.f, is.q2[r]);
 #if ORDER == 2
@@ -621,19 +631,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #endif
     }
     const bool bounded = !__all_sync(FULL, all_exist);
-    for (int k = 0; k < (ROWS + 3) / 4; k++) rank[0][k] = rank[1][k] = 0;
-#if SHELVED
-    find_crossings<0, ROWS / 2>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
-    find_crossings<ROWS / 2, ROWS>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
-#else
-    find_crossings<0, ROWS>(values, weights, total, confidence, place, views, is, s.step, rank, shared, warp, lane);
-#endif
     const int lanes = tile_columns / 2 + 2 * REACH;
     const Edges edges = {tile_rows, lanes, warp, lane};
 #if EXCHANGE
-    if (threadIdx.x == 0) shared.mail.packets = 0;
+    if (threadIdx.x == 0) shared.mail.pairs = 0;
     __syncthreads();
-    find_packets(shared.mail, tile_rows, lanes, height, width);
+    find_pairs(shared.mail, tile_rows, lanes, height, width);
+    const unsigned rows = edges.rows(place);
 #endif
     __syncthreads();
 
@@ -642,7 +646,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
     for (int done = 0; done < count;) {
         for (int k = 0; k < plan.block; k++) {
             iterate(is, rank, values, weights, place, views, exist, bounded, shared, s, warp, lane);
-            if (k % LEVELS == LEVELS - 1) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
+            if (k % LEVELS == LEVELS - 1) exchange(is, shared, edges, rows, mailbox, round++, warp, lane);
         }
         done += plan.block;
         double sums[FOUND];
@@ -653,7 +657,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) sweep(
 #else
     for (int done = 0; done < count; done++) {
 #if EXCHANGE
-        if (done && done % LEVELS == 0) exchange(is, shared, place, edges, mailbox, round++, warp, lane);
+        if (done && done % LEVELS == 0) exchange(is, shared, edges, rows, mailbox, round++, warp, lane);
 #endif
         iterate(is, rank, values, weights, place, views, exist, bounded, shared, s, warp, lane);
     }
