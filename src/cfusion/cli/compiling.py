@@ -20,18 +20,18 @@ PRIOR = 3.0  # seconds of compilation at the typical pace, assumed to have passe
 MOST = 0.97  # of the work, until the end: an unforeseen kernel may follow
 A_KERNEL, A_SWEEP = 0.36, 5.0  # seconds to compile on a typical machine, about
 KERNELS = {  # of each method: how many beside the sweep (they are among those of a method with more), the sweep's kind
-    "input": (7, None),
-    "mean": (14, None),
-    "median": (14, None),
-    "rof": (20, "order 1"),
-    "rof-adapt": (20, "order 1"),
-    "mosaic": (18, "Huber"),
-    "tgv-fusion": (25, "Huber"),
-    "l1": (26, "L1"),
-    "l1-adapt": (26, "L1"),
-    "auto": (35, "L1"),
+    "input": (5, None),
+    "mean": (13, None),
+    "median": (13, None),
+    "rof": (19, "order 1"),
+    "rof-adapt": (19, "order 1"),
+    "mosaic": (12, "Huber"),
+    "tgv-fusion": (18, "Huber"),
+    "l1": (19, "L1"),
+    "l1-adapt": (19, "L1"),
+    "auto": (28, "L1"),
 }
-KERNELS_OF_OTHERS = 27, "L1"
+KERNELS_OF_OTHERS = 20, "L1"
 
 
 @contextmanager
