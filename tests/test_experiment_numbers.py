@@ -87,10 +87,12 @@ class TestBoxes:
             Box(*wrong)
 
     def test_boxes_fit_into_the_image(self) -> None:
-        draw((8, 8), 1.0, (Box(4, 4, 4, 1.0),))
-        for row, column in ((5, 4), (4, 5)):
-            with pytest.raises(InputError, match="does not fit"):
-                draw((8, 8), 1.0, (Box(4, row, column, 1.0),))
+        for shape in ((8, 12), (12, 8)):
+            last = shape[0] - 4, shape[1] - 4
+            assert draw(shape, 1.0, (Box(4, *last, 1.0),)).shape == shape
+            for row, column in ((last[0] + 1, last[1]), (last[0], last[1] + 1)):
+                with pytest.raises(InputError, match="does not fit"):
+                    draw(shape, 1.0, (Box(4, row, column, 1.0),))
 
     def test_a_confidence_by_regions(self) -> None:
         regions = Regions(2, 0.5, 0.1)

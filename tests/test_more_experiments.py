@@ -335,3 +335,14 @@ def test_the_commit_of_a_result_is_that_of_the_tree(tmp_path: Path, monkeypatch:
         assert found() == git("rev-parse", "--short=12", "HEAD") + "+"
     finally:
         provenance.commit.cache_clear()
+
+
+@pytest.mark.parametrize(("given", "told"), [("3", "3"), (None, "all")])
+def test_a_result_says_how_many_threads_made_it(monkeypatch: pytest.MonkeyPatch, given: str | None, told: str) -> None:
+    if given is None:
+        monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("NUMBA_NUM_THREADS", given)
+    job: Any = SimpleNamespace(backend="numpy", condition=SimpleNamespace(checksum=lambda: "sum"))
+    origin = provenance.provenance(job)
+    assert (origin["threads"], origin["data"]) == (told, "sum")

@@ -3,10 +3,11 @@
 import math
 import re
 from pathlib import Path
+from statistics import NormalDist
 
 import pytest
 
-from cfusion import methods
+from cfusion import arrays, methods
 from cfusion.auto import (
     belief,
     cross_validation,
@@ -20,6 +21,7 @@ from cfusion.auto import (
     sample,
     small_parts,
     specks,
+    uncertainty,
     variable,
 )
 from cfusion.auto import noise as noise_of_views
@@ -216,3 +218,15 @@ def test_a_page_states_the_numbers_that_are_used(page: str) -> None:
         words = found[1].replace(" ", "")
         stated = WORDS[words.lower()] if words.lower() in WORDS else float(words)
         assert stated == pytest.approx(used), f"{page} says {found[0]!r}, the code has {used}"
+
+
+def test_numbers_of_the_normal_distribution_are_those() -> None:
+    """To the four digits that they have."""
+    median = NormalDist().inv_cdf(0.75)
+    assert pytest.approx(median, abs=1e-4) == arrays.MEDIAN_SIZE
+    assert pytest.approx(1 / median, abs=1e-4) == arrays.OVER_MEDIAN
+    assert pytest.approx(math.sqrt(math.pi / 2), abs=1e-4) == arrays.OVER_MEAN
+    assert math.pi / 2 == far.OF_MEDIAN
+    assert pytest.approx(math.sqrt(1 + 4 + 1)) == noise.ROUGHNESS  # of x - 2 y + z
+    assert math.log(2) == noise_of_views.LAPLACE_MEDIAN
+    assert uncertainty.UNIFORM == 1 / 12

@@ -1,13 +1,24 @@
 """What has the wrong type, unit or meaning is refused at birth, not read as something else."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, Stack, View, fuse_stack
+from cfusion.confidence.edges import grey
+from cfusion.datasets.reader_tools import pose_or_lost
+from cfusion.datasets.readers import openmvs
 from cfusion.errors import CameraError, CFusionError, InputError, PoseError
+from cfusion.frontends.stereo import grey_bytes
+from cfusion.io.codecs.colmap_model import read_model
+from cfusion.io.codecs.kitti_poses import read_odometry_poses
+from cfusion.io.codecs.trajectory import read_trajectory
+from cfusion.rasters.grids import Grid
+from cfusion.synthetic import Scene
 
 CAMERA = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
 ONES = np.ones((4, 5))
@@ -133,3 +144,64 @@ def test_the_lock_names_hashes_and_no_hosts() -> None:
     assert all(line.endswith("\\") for line in pinned)  # hashes follow
     assert "://" not in lock
     assert {"numpy", "numba", "pillow", "rasterio"} <= {line.split("==")[0] for line in pinned}
+
+
+def _mesh(vertices: np.ndarray) -> Any:
+    return Scene(vertices, np.array([[0, 1, 2]]))
+
+
+def _dmap(rotation: np.ndarray, centre: np.ndarray) -> Any:
+    pose = SimpleNamespace(rotation=rotation, centre=centre)
+    return openmvs.DepthData.pose.fget(pose)  # type: ignore[attr-defined]
+
+
+def _model(folder: Path, numbers: np.ndarray) -> Any:
+    (folder / "cameras.txt").write_text("1 PINHOLE 5 4 " + " ".join(map(str, numbers)) + "\n")
+    (folder / "images.txt").write_text("")
+    return read_model(folder)
+
+
+def _line(read: Callable[[Path], Any]) -> Callable[[Path, np.ndarray], Any]:
+    """What a reader makes of a file of one line."""
+
+    def pose(folder: Path, numbers: np.ndarray) -> Any:
+        (folder / "poses.txt").write_text(" ".join(map(str, numbers)) + "\n")
+        return read(folder / "poses.txt")
+
+    return pose
+
+
+EVERY_ENTRY = {
+    "a mesh": (lambda _, array: _mesh(array), np.eye(3)),
+    "a rotation": (lambda _, array: Pose(array, np.zeros(3)), np.eye(3)),
+    "a translation": (lambda _, array: Pose(np.eye(3), array), np.zeros(3)),
+    "an image to match": (lambda _, array: grey_bytes(array), np.full((2, 3), 0.5)),
+    "an image with edges": (lambda _, array: grey(array), np.full((2, 3), 0.5)),
+    "a camera of COLMAP": (_model, np.array([10.0, 10.0, 2.0, 1.5])),
+    "the transform of a raster": (lambda _, array: Grid(tuple(array), 5, 4, None), np.array([0.5, 0, 0, 0, -0.5, 0])),
+}
+LOST = {
+    "a pose in a file": (lambda _, array: pose_or_lost(array, "here"), np.eye(4)),
+    "a rotation of OpenMVS": (lambda _, array: _dmap(array, np.zeros(3)), np.eye(3)),
+    "a centre of OpenMVS": (lambda _, array: _dmap(np.eye(3), array), np.zeros(3)),
+    "a line of KITTI": (_line(lambda file: read_odometry_poses(file)[0]), np.eye(3, 4).ravel()),
+    "a line of TUM": (_line(lambda file: read_trajectory(file)[1][0]), np.array([1.0, 0, 0, 0, 0, 0, 0, 1])),
+}
+
+
+@pytest.mark.parametrize("what", [*EVERY_ENTRY, *LOST])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_number_among_others_that_is_not_finite_is_enough(tmp_path: Path, what: str, bad: float) -> None:
+    """To be refused, or to be a pose that was lost."""
+    make, good = {**EVERY_ENTRY, **LOST}[what]
+    assert make(tmp_path, good) is not None
+    for place in np.ndindex(good.shape):
+        if what == "a line of TUM" and place == (0,):
+            continue  # its time
+        array = good.copy()
+        array[place] = bad
+        if what in LOST:
+            assert make(tmp_path, array) is None
+        else:
+            with pytest.raises(CFusionError):
+                make(tmp_path, array)

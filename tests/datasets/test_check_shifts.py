@@ -8,9 +8,11 @@ import pytest
 
 from cfusion.cli.main import main
 from cfusion.datasets import write_bundle
-from cfusion.datasets.check import Correction, align_scales, check, warning
+from cfusion.datasets.check import Correction, align_scales, check, scales, warning
+from cfusion.datasets.check.affine import Affine
 from cfusion.datasets.check.axes import EVERY_AXES, described, name_of, turn_of
-from cfusion.datasets.check.remap import INVERSE, VALUE, Remap
+from cfusion.datasets.check.remap import DEPTH, INVERSE, VALUE, Remap
+from cfusion.datasets.check.reprojection import STATED, Samples
 from cfusion.errors import InputError
 from cfusion.geometry import Pinhole, Pose, View
 from cfusion.geometry.pose import turned_by
@@ -192,3 +194,20 @@ def test_right_views_stay_in_peace() -> None:
     found = check(views(), SAMPLES)
     assert found.fits_as_stated, found.sentence
     assert found.scales is None
+
+
+@pytest.mark.parametrize(("widest", "named"), [(19.9, True), (20.1, False)])
+def test_views_of_one_scene_differ_by_twenty_at_most(
+    monkeypatch: pytest.MonkeyPatch, widest: float, named: bool
+) -> None:
+    """A search that flattens one view a hundred times leaves small residuals, whatever it shows."""
+    samples = Samples(seen_as("depth"), SAMPLES)
+    factors = np.array([1.0, 1.0, widest, 1.0, 1.0])
+    stated = samples.residuals(STATED)
+    remaps = tuple(Remap(float(a), -float(b), DEPTH) for a, b in zip(factors, SHIFTS, strict=True))
+    ideal = Affine(remaps, 1e-3, 1.0, 9.0, 1e-6, scales.spread_of(samples), stated.sizes)
+    monkeypatch.setattr(scales, "fitted", lambda *given: ideal)
+    monkeypatch.setattr(scales, "nearest_kept", lambda *given: True)
+    monkeypatch.setattr(scales, "_needs_shifts", lambda *given: True)
+    found = scales.view_shifts(samples, None, None, values=True)
+    assert (found is not None) == named

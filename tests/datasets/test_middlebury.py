@@ -55,8 +55,9 @@ def test_the_right_view_sees_the_same_points(folder: Path) -> None:
 def test_2003_counts_four_a_pixel(tmp_path: Path, png_bytes: Callable[..., bytes]) -> None:
     row = bytes([0, 4, 211]) + bytes(447)
     for name in ("disp2", "disp6", "im2", "im6"):
-        (tmp_path / f"{name}.png").write_bytes(png_bytes(450, 1, [row], bits=8, colour=0))
+        (tmp_path / f"{name}.png").write_bytes(png_bytes(450, 4, [row] * 4, bits=8, colour=0))
     views = read(tmp_path, options={"focal": 500.0, "baseline": 0.2})
+    assert all(view.camera == Pinhole(500.0, 500.0, 224.5, 1.5, 450, 4) for view in views)
     np.testing.assert_allclose(views[0].depth[0, :3], [np.nan, 100, 100 / 52.75], rtol=1e-6)
     np.testing.assert_allclose(views[1].pose.translation, [0.2, 0, 0])
     assert "no calibration" in read(tmp_path).sentence

@@ -262,3 +262,22 @@ def test_a_match_between_two_disparities_is_unique_and_one_of_two_places_is_not(
     four = np.ix_((18, 22), (48, 52))  # corners of the square around the point
     for disparity, cost in enumerate(costs):
         assert cost == np.abs(ours[four].astype(int) - np.roll(theirs, disparity, axis=1)[four]).sum()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_plane_does_not_lead_beyond_the_image(sign: int) -> None:
+    """Near its border fewer disparities are possible than the plane suggests; inside, those within the table."""
+    rng = np.random.default_rng(2)
+    height, width, most, mu = 9, 40, 12, 6
+    ours, theirs = rng.integers(0, 256, (2, height, width, kernels.DIMENSIONS)).astype(np.uint8)
+    prior = np.full((height, width), float(mu))
+    nothing = np.zeros((1, 2), np.int32), np.zeros((1, 2, most), np.int32)
+    penalty = np.zeros(3 * kernels.TABLE_STEPS + 1, np.float32)
+    found = kernels.map_disparities(ours, theirs, prior, *nothing, 20, sign, 0.01, penalty, 0.0)
+    found = found[kernels.MARGIN : height - kernels.MARGIN, kernels.MARGIN : width - kernels.MARGIN]
+    possible = np.arange(found.shape[1]) if sign < 0 else np.arange(found.shape[1])[::-1]
+    assert (np.isnan(found) == (possible < mu - 3)).all()
+    known = ~np.isnan(found)
+    assert (found <= np.minimum(possible, mu + 3.5))[known].all()
+    assert (found >= mu - 3.5)[known].all()
+    assert np.unique(np.round(found[known])).size > 4  # of random ones

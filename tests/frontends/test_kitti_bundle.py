@@ -10,7 +10,7 @@ import pytest
 from cfusion import Pose, evaluate, read
 from cfusion.cli import kitti
 from cfusion.cli.main import main
-from cfusion.datasets.kitti_bundle import open_bundle, write_disparity
+from cfusion.datasets.kitti_bundle import layout_of, open_bundle, write_disparity
 from cfusion.errors import FileError, InputError
 from cfusion.experiments import load
 from cfusion.experiments.summary import summarise
@@ -240,3 +240,13 @@ def test_a_calibration_is_read_number_by_number(tmp_path: Path) -> None:
     assert (found.fx, found.fy, found.cx, found.cy, found.focal_baseline) == (700, 710, 11, 12, 350)
     with pytest.raises(FileError, match="no 3 x 4 matrix P7"):
         read_calibration(file, SimpleNamespace(left_projection="P0", right_projection="P7"))  # type: ignore[arg-type]
+
+
+def test_a_layout_has_images_and_their_calibration(tmp_path: Path) -> None:
+    """Images of one and the calibration of another are neither."""
+    assert layout_of(tmp_path) is None
+    (tmp_path / "calib").mkdir()
+    (tmp_path / "image_2").mkdir()
+    assert layout_of(tmp_path) is None
+    (tmp_path / "calib_cam_to_cam").mkdir()
+    assert layout_of(tmp_path).name == "2015 colour"  # type: ignore[union-attr]

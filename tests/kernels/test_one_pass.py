@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.noise_laws import LAWS
 
 from cfusion import kernels, result
 from cfusion.auto import (
@@ -44,6 +45,7 @@ from cfusion.errors import BackendUnavailable
 from cfusion.kernels import one_pass as passes
 from cfusion.kernels import threads
 from cfusion.kernels.depth_noise import unit_of
+from cfusion.kernels.numpy.pulling import confirmed
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
 from cfusion.kernels.writing import TYPES, write
 from cfusion.solvers import joint, task
@@ -190,9 +192,18 @@ def cases(i: Inputs) -> list[Case]:
     """Every function in one pass, with arguments."""
     f32, reliefs = np.float32, [i.positive() for _ in range(5)]
     out: list[Case] = [
-        *((unit_of, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1, 2)),
-        *((surface._local_slope, (i.map(), f32(2.0)), {"power": power}) for power in (0, 2)),
-        *((noise._step_sizes, (i.map(), f32(2.0)), {"power": power}) for power in (0, 1)),
+        *((unit_of, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *((surface._local_slope, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *((noise._step_sizes, (i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
+        *(
+            (
+                confirmed,
+                (*(i.stack(), i.positive(VIEWS), i.map(), i.mask(VIEWS)), i.per_view(), np.int32(1), *law.numbers),
+                {"law": law.law, "holes": holes},
+            )
+            for law in LAWS
+            for holes in (False, True)
+        ),
         (surface.blend, (i.map(), i.map(), 0.3), {}),
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
@@ -200,7 +211,7 @@ def cases(i: Inputs) -> list[Case]:
         (geometric._completed, (i.stack(), i.per_view(), 0.3), {}),
         (geometric._where_known, (i.stack(), i.positive(VIEWS)), {}),
         (joint._strength, (i.positive(),), {"prior": Prior(shape=1.5)}),
-        (noise._known, (i.positive(VIEWS), i.stack(), i.map(), f32(2.0)), {"power": 2}),
+        *((noise._known, (i.positive(VIEWS), i.stack(), i.map(), *law.numbers), {"law": law.law}) for law in LAWS),
         (
             noise._apart,
             (i.stack(), np.int32([1, 2, 2, 3, 3, 3])[:, None, None], np.int32([0, 0, 1, 0, 1, 2])[:, None, None]),
@@ -294,10 +305,22 @@ def cases(i: Inputs) -> list[Case]:
             (cross_validation._changed, (i.stack(), before, i.positive(VIEWS)), {})
             for before in (None, i.positive(VIEWS))
         ),
-        *((variable._weights, (i.stack(), i.map(), f32(1.5)), {"power": power}) for power in (-2, 1, 2)),
-        *((variable._reweighed, (i.positive(VIEWS), i.map(), f32(1.5)), {"power": power}) for power in (-1, 1, 2)),
-        *((variable._factor, (i.map(), f32(1.5)), {"power": power}) for power in (-2, 1)),
-        *((holes._of_constant_noise, (i.map(), f32(0.4)), {"power": power}) for power in (0, 1)),
+        *(
+            (function, (*given, i.map(), *law.numbers), {"law": law.law, "inverse": inverse})
+            for function, given in (
+                (variable._weights, (i.stack(),)),
+                (variable._reweighed, (i.positive(VIEWS),)),
+                (variable._factor, ()),
+            )
+            for law in LAWS
+            for inverse in (False, True)
+            if not law.even(inverse=inverse)
+        ),
+        *(
+            (holes._of_constant_noise, (i.map(), f32(0.4), *law.numbers), {"law": law.law})
+            for law in LAWS
+            if not law.even(inverse=True)
+        ),
         *(
             (
                 uncertainty._from_whole,
@@ -475,7 +498,7 @@ def _everything(stack: Any, low: Any, one: Any, two: Any, number: float, index: 
         *(np.abs(low) ** power for power in (0, 0.5, 1, 1.5, 2)),
         *(neighbour(low > 1.0, 0, 1, outside) for outside in (True, False)),
         *(neighbour(low, 1, 0, outside) for outside in (np.inf, -np.inf)),
-        scaled - neighbour(scaled, 1, 0, 0.0),
+        *(each - neighbour(each, 1, -1, 0.0) for each in (scaled, around, total, row * column, seen)),
     )
 
 

@@ -212,3 +212,19 @@ def test_one_confidence_for_all_is_the_limit_of_a_strong_prior():
     fixed = precise(prepare(replace(strong, prior=None, lam=0.7), given, REFERENCE, dtype=np.float64))
     np.testing.assert_allclose(adapted.confidence[adapted.domain], 0.7, rtol=1e-4)
     np.testing.assert_allclose(adapted.depth, fixed.depth, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("solver", "limit"),
+    [
+        (ACS(tolerance=1e-2, outer=60), 60),
+        (AMA(tolerance=1e-2, outer=60), 60),
+        (Biconvex(tolerance=1e-2, iterations=3000), 3000),
+    ],
+    ids=["acs", "ama", "biconvex"],
+)
+def test_who_says_that_it_ended_goes_no_further(solver, limit):
+    solution = solver(task_of(ENERGIES["l1"]))
+    assert solution.status is Status.partial_optimum
+    assert len(solution.history) < limit
+    assert solution.iterations < 3000

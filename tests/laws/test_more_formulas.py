@@ -9,7 +9,7 @@ import pytest
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
 from cfusion.auto import cross_validation, folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
 from cfusion.auto.specks import specks
-from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, binned, exponent
 from cfusion.kernels.numpy.pulling import read_view
 from cfusion.rasters import inspect_raster
 from cfusion.synthetic import PAPER_CAMERA, sensors
@@ -21,7 +21,8 @@ NAN = np.nan
 def test_the_usual_slope_is_in_the_unit_of_the_noise() -> None:
     """Depth doubles from pixel to pixel: as parts of it all steps are alike."""
     surface = np.tile(2.0 ** np.arange(8), (8, 1)).astype(np.float32)
-    sizes = noise._step_sizes(surface, np.float32(2.0), power=1)
+    growth = DepthNoise(2.0, 1)
+    sizes = noise._step_sizes(surface, *growth.numbers, law=growth.law)
     np.testing.assert_allclose(sizes[1, :, :-1], 2.0)  # a step of z where the unit is z / 2
     assert (sizes[0, :-1] == 0).all()
     tilted = surface + 4 * np.arange(8.0, dtype=np.float32)[:, None]
@@ -274,9 +275,9 @@ def test_the_power_of_noise_is_that_of_its_sizes() -> None:
     rng = np.random.default_rng(5)
     for power in (0, 1, 2):
         sizes = np.abs(rng.laplace(size=depths.size)) * depths**power
-        assert fit_power_law(depths, sizes) == pytest.approx(power, abs=0.25)
-    assert fit_power_law(depths[:300], depths[:300]) == 0.0  # too few
-    assert fit_power_law(1 + depths / 100, depths) == 0.0  # at one depth
+        assert exponent(*binned(depths, sizes)) == pytest.approx(power, abs=0.25)
+    assert exponent(*binned(depths[:300], depths[:300])) == 0.0  # too few
+    assert exponent(*binned(1 + depths / 100, depths)) == 0.0  # at one depth
     unit = DepthNoise(2.0, 2).unit(np.array([1.0, 2.0, 4.0, NAN], np.float32))
     np.testing.assert_allclose(unit, [0.25, 1.0, 4.0, 1.0])
 
@@ -317,6 +318,27 @@ def test_a_raster_without_heights_is_refused_if_all_of_it_was_seen() -> None:
     inspect_raster.require_heights(raster(whole + 1))
 
 
+@pytest.mark.parametrize(("width", "height"), [(700, 300), (300, 700), (9000, 400), (400, 9000)])
+def test_parts_of_a_raster_lie_in_it_and_not_on_each_other(width: int, height: int) -> None:
+    """All of it, if it is no larger than the parts."""
+    asked: list[tuple[int, int, int, int]] = []
+
+    def heights(left: int, top: int, across: int, down: int) -> Any:
+        asked.append((left, top, left + across, top + down))
+        return np.arange(float(across * down)).reshape(down, across)
+
+    grid = SimpleNamespace(width=width, height=height)
+    raster: Any = SimpleNamespace(grid=grid, path="a.tif", name="a", stored=lambda values: values, heights=heights)
+    inspect_raster.require_heights(raster)
+    seen = np.zeros((height, width), np.int8)
+    for left, top, right, bottom in asked:
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+        seen[top:bottom, left:right] += 1
+    assert seen.max() == 1
+    assert (seen.min() == 1) == (max(width, height) <= inspect_raster.SIDE * inspect_raster.ACROSS)
+
+
 def test_a_view_reads_what_lies_before_it_alone() -> None:
     camera = Pinhole(10.0, 10.0, 2.0, 1.5, 5, 4)
     view = View(np.full((4, 5), 3.0), camera, Pose.identity())
@@ -328,3 +350,13 @@ def test_a_view_reads_what_lies_before_it_alone() -> None:
         assert bool(np.isfinite(found[2, 2])) is known
         assert bool(seen[2, 2]) is known
         assert bool(weight[2, 2] > 0) is known
+
+
+def test_pixels_with_a_measured_neighbour_are_counted_along_each_side() -> None:
+    weights = np.array([[1, 0.5, 0, 2, 0, 1], [0, 1, 0, 0, 0, 1], [0, 0, 0, 3, 3, 3]], np.float32)
+    assert [int(each) for each in holes._measured(weights)] == [9, 3, 3]
+    assert [int(each) for each in holes._measured(weights.T.copy())] == [9, 3, 3]
+    wires = np.zeros((4, 9), np.float32)
+    wires[:, ::2] = 1  # every second column: neighbours below, none to the right
+    assert [int(each) for each in holes._measured(wires)] == [20, 15, 0]
+    assert [int(each) for each in holes._measured(wires.T.copy())] == [20, 0, 15]

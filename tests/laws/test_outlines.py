@@ -115,10 +115,11 @@ def test_only_surfaces_that_the_reference_surely_measured_are_exempt() -> None:
     depth[2:4, 1:3] = 3.0  # each has three like it
     noise, everywhere = np.full_like(depth, 0.01), np.ones(depth.shape, np.bool_)
     weight = np.ones_like(depth)
-    weight[8] = 0.4
+    weight[8], weight[7] = 0.4, 0.5  # at least half of the usual one
     step, bend = _unless_outlined(depth, noise, everywhere, weight, everywhere, np.ones_like(depth))
     assert step[2:4, 1:3].all()
     assert step[8].all()
+    assert not step[7].any()
     assert not step[5, 3:7].any()  # the straight outline
     assert np.array_equal(bend > 0, step)
 

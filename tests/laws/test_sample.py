@@ -164,8 +164,8 @@ def test_tiles_by_index_are_those_by_slices(monkeypatch: pytest.MonkeyPatch) -> 
     by_slices = sample_of(observed, BACKEND)
     monkeypatch.setattr(sample, "on_host", lambda array: False)
     by_index = sample_of(observed, BACKEND)
-    assert by_slices.source is None
-    assert by_index.source is not None
+    assert by_slices.origins is None
+    assert by_index.origins is not None
     np.testing.assert_array_equal(by_index.stack(Stack(maps)).depths, by_slices.stack(Stack(maps)).depths)
     np.testing.assert_array_equal(by_index.plane(maps[0]), by_slices.plane(maps[0]))
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.noise_laws import LAWS
 
 from cfusion import Pinhole, Pose, Stack, View, fuse, kernels
 from cfusion.auto import Auto, holes
@@ -59,13 +60,13 @@ def test_over_a_narrow_range_of_depths_nothing_is_decided() -> None:
     assert not result.parameters["inverse"]
 
 
-@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("inverse", [False, True])
-def test_an_error_of_one_noise_costs_the_same_at_any_depth(power: int, inverse: bool) -> None:
+def test_an_error_of_one_noise_costs_the_same_at_any_depth(law: DepthNoise, inverse: bool) -> None:
     """w |x - x'| of two depths a noise apart, to first order: (z / m)^-p in depth, (z / m)^(2 - p) in inverse depth."""
     depth = np.array([[1.5, 3.0, 6.0]], np.float32)
-    noise = 1e-3 * (depth / 3.0) ** power
-    stack = Weighing(depth, DepthNoise(3.0, power))(Stack(depth[None].copy()), inverse=inverse)
+    noise = 1e-3 * law.unit(depth)
+    stack = Weighing(depth, law)(Stack(depth[None].copy()), inverse=inverse)
     weights = np.ones_like(depth) if stack.weights is None else stack.weights[0]
     apart = np.abs(1 / depth - 1 / (depth + noise)) if inverse else noise
     cost = weights * apart

@@ -13,6 +13,8 @@ from walls import QUICK, lay, run, walk
 from cfusion import View, read
 from cfusion.datasets import write_bundle
 from cfusion.datasets.check import Correction, align_scales
+from cfusion.errors import FileError
+from cfusion.scene.job import FOLDER, MARK
 from cfusion.view.scene_page import scene_of
 
 CORRECTIONS = [
@@ -123,3 +125,12 @@ def test_too_many_views_to_align_are_refused_before_they_are_read(
         file.write_text("junk")
     assert run(data, "-o", tmp_path / "out", *QUICK, "--align-scales") == 2
     assert "61 views are too many to align; give at most 60" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("data", 5), ("data", None), ("format", ["bundle"]), ("options", "all")])
+def test_a_mark_of_which_one_entry_is_none_is_refused(tmp_path: Path, name: str, wrong: object) -> None:
+    mark = tmp_path / FOLDER / MARK
+    mark.parent.mkdir(parents=True)
+    mark.write_text(json.dumps({"data": "here", "format": "bundle", "options": {}, name: wrong}))
+    with pytest.raises(FileError, match="does not name the scene's data"):
+        scene_of(tmp_path)

@@ -90,6 +90,18 @@ class TestEncode:
 
 
 class TestLayers:
+    def test_maps_are_rounded_no_more_than_the_page_needs(self) -> None:
+        """The finest rounding that fits: one of half the step would not; with room, none."""
+        layer = Layer("a", 1 + np.random.default_rng(0).random((60, 80)), step=1e-4, coarsest=0.1)
+        finest = layer.finest()
+        ((exact,), (size,)) = layers._rounded_to([layer], 1e9)
+        assert np.array_equal(exact.counts, finest.counts)
+        for budget in (0.99 * size, 0.6 * size):
+            ((rounded,), (fits,)) = layers._rounded_to([layer], budget)
+            factor = round(rounded.scale / finest.scale)
+            assert factor > 1
+            assert fits <= budget < encode.estimated_size(finest.coarser(factor // 2).counts)
+
     def test_reducible_ones_are_thinned(self) -> None:
         values = np.arange(64.0).reshape(8, 8)
         assert Layer("a", values).at_every(4).stride == 1

@@ -360,6 +360,9 @@ def test_a_page_of_registered_maps_compares_each_with_the_surface(tmp_path: Path
     assert residuals is not None
     assert np.nanmax(np.abs(residuals(1) - (2.25 - found.depth))) < 1e-6
     assert np.isnan(residuals(2)).all()  # its weight is zero: no observation
+    content = Content("maps", (found,), views=maps, reference=0)
+    assert content.view_records(None) == ()
+    assert len(content.view_records(residuals)) == 3
     write_page(tmp_path / "page.html", found, views=maps)
     stated = hashes(Content("maps", (found,), views=maps))["input depths"]
     assert stated in (tmp_path / "page.html").read_text()

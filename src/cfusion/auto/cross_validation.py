@@ -41,7 +41,7 @@ def usual_choices(task: Task, weighing: Weighing | None = None) -> Choices:
     """The weights from which the search starts; in inverse depth if weights for it are given."""
     alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
     alpha = (alpha_1, RATIOS[0] * alpha_1)
-    return Choices(alpha) if weighing is None else Choices(alpha, inverse=True, noise_growth=weighing.noise_growth)
+    return Choices(alpha) if weighing is None else Choices(alpha, inverse=True, noise_growth=weighing.growth.stated)
 
 
 def choose(
@@ -81,7 +81,7 @@ def choose(
     fewer = backend.count_observations(parts.kept.depths, parts.kept.weights)  # those that the fit used
     grown = start / _usual_alpha(parts.kept, fewer)
     alpha = (alpha[0] * grown, alpha[1] * grown)
-    return Choices(alpha, inverse, local, sharp, None if weighing is None else weighing.noise_growth, margins)
+    return Choices(alpha, inverse, local, sharp, None if weighing is None else weighing.growth.stated, margins)
 
 
 def inverse_is_better(task: Task, weighing: Weighing) -> bool:

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import stride_for
+from cfusion.arrays import OVER_MEDIAN, stride_for
 from cfusion.kernels.contract import Backend, Floats
 
 TILES, FEWEST = 8, 8  # along each side of the image, and pixels of a sample in one
 FEWEST_TILES = 16  # of 64: the median of fewer is chance
 COUNTS = 0.5  # of the largest weight of a view: others hardly move the median
-MAD = 1.4826  # standard deviation over median size, normal distribution
 SAMPLE = 5_000  # pixels
 OF_MEDIAN = np.pi / 2  # variance of a median of views over that of a mean
 
@@ -52,7 +51,7 @@ def variance_of_far(residuals: Floats, weights: Floats | None, backend: Backend)
         warnings.simplefilter("ignore", RuntimeWarning)  # one view, or none, knows a tile
         means, squares, numbers = _tiles(errors)
         n, chance = np.isfinite(means).sum(axis=0), np.nanmean((squares - np.square(means)) / numbers, axis=0)
-        spread = MAD * np.nanmedian(np.abs(means - np.nanmedian(means, axis=0)), axis=0)
+        spread = OVER_MEDIAN * np.nanmedian(np.abs(means - np.nanmedian(means, axis=0)), axis=0)
         of_median = OF_MEDIAN * (np.square(spread) - chance) / n
         of_two = np.nanvar(means, axis=0) - chance / 2
         fused = np.where(n > 2, of_median, np.where(n == 2, of_two, np.nan))

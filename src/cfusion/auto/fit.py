@@ -66,7 +66,7 @@ def fit(
     """Solve a task of the same observations with these choices; `edges` (H, W) as from `edge_weights`."""
     energy, stack = energy_of(choices, task.energy.lam), task.stack
     if weighing is not None and choices.noise_growth is not None:
-        weighing = replace(weighing, growth=DepthNoise(*choices.noise_growth))
+        weighing = replace(weighing, growth=DepthNoise.of(choices.noise_growth))
         stack = weighing(stack.in_memory_of(task.backend), inverse=choices.inverse)
     same = stack is task.stack and energy.inverse == task.energy.inverse
     ready = task.with_energy(energy) if same else prepare(energy, stack, task.backend)

@@ -48,9 +48,9 @@ def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoi
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
     plain, error = known, task.step_scale
-    if task.energy.inverse and growth is not None and growth.power < 2:
-        plain = _of_constant_noise(known, known.dtype.type(task.centre), power=growth.power)
-        error *= growth.middle ** (2 - growth.power)
+    if task.energy.inverse and growth is not None and not growth.even(inverse=True):
+        plain = _of_constant_noise(known, known.dtype.type(task.centre), *growth.numbers, law=growth.law)
+        error *= growth.middle**2
     change = backend.local_depth_range(plain, radius)
     (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
     # a plane is subtracted and added back, as the interpolant of a plane is not quite a plane
@@ -77,10 +77,9 @@ def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
 
 
 @one_pass
-def _of_constant_noise(x: Floats, centre: np.float32, *, power: int) -> Floats:
-    """The depth (H, W) of inverse depths x, or for noise in proportion to it the logarithm."""
-    depth = 1 / np.maximum(x + centre, np.float32(1e-30))
-    out: Floats = np.log(depth) if power else depth
+def _of_constant_noise(x: Floats, centre: np.float32, *numbers: np.float32, law: DepthNoise) -> Floats:
+    """The variable of constant noise (H, W) for inverse depths x."""
+    out: Floats = law.at(*numbers).of_constant_noise(1 / np.maximum(x + centre, np.float32(1e-30)))
     return out
 
 

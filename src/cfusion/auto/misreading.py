@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, chunks, on_host, some_columns
+from cfusion.arrays import MEDIAN_SIZE, DepthMap, chunks, on_host, some_columns
 from cfusion.auto.noise import SCALE_SAMPLE
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
@@ -25,7 +25,6 @@ WINDOW, FEWEST = 3, 20  # pixels: residuals are averaged over the square of side
 SQUARE = (2 * WINDOW + 1) ** 2
 OUTLIER = 4.0  # noise scales
 SAFETY = 3.0  # times the median error of the surface: near edges, where it matters, it is larger
-NORMAL_MEDIAN = 0.6745  # median of |t| over the standard deviation, normal distribution
 LEAST_WEIGHT = 1e-3
 SHARED = (0.4, 0.6)  # range of the autocorrelation rho: stereo has 0.65, wrong poses 0.33, white noise below 0.12
 ONE_SIDED = 0.8  # of a view's residuals, more on one side of the surface than on the other: its scale or pose is off
@@ -44,7 +43,7 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
     maps, noises = [residuals[view] for view in near], [np.float32(max(scales[view], 1e-12)) for view in near]
     around = backend.pooled(_believed(*maps, *noises), WINDOW, 1)
     (usual,), (known,) = backend.medians(_mean_size(*around)[None])
-    return min(SAFETY * usual / NORMAL_MEDIAN, 1.0) if known else 1.0
+    return min(SAFETY * usual / MEDIAN_SIZE, 1.0) if known else 1.0
 
 
 @one_pass

@@ -9,6 +9,7 @@ pixel (`local_weights`). Views that share their errors count as one (`share_erro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cfusion.auto.far import share_of_far
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, fit_power_law, growth, unit_of
+from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, binned, exponent, sizes_over_depth, unit_of
 from cfusion.kernels.one_pass import one_pass, rewrite, times
 from cfusion.kernels.tracing import picked
 from cfusion.kernels.weighted_middle import weighted_middle
@@ -47,11 +48,11 @@ MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by 
 
 def depth_noise(depths: NDArray[Any], surface: DepthMap, backend: Backend) -> DepthNoise:
     """The growth of noise with depth, from the residuals of a sample."""
-    found, middle = growth(surface, depths, stride_for(depths.size, GROWTH_SAMPLE))
-    power = min(max(round(found), 0), 2)
+    middle, bins = sizes_over_depth(surface, depths, stride_for(depths.size, GROWTH_SAMPLE))
     if np.isnan(middle):
         return CONSTANT
-    return DepthNoise(middle, 0 if power and _not_positive(surface) else power)
+    found = DepthNoise.fitted(middle, bins)
+    return found if found.even(inverse=False) or not _not_positive(surface) else replace(CONSTANT, middle=middle)
 
 
 @one_pass
@@ -72,7 +73,7 @@ def stereo_like(task: Task) -> bool:
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     one = 1.0 if stack.weights is None else usual_weight(stack.weights)
     spread = misfit / np.maximum(total, 1e-300)
-    return fit_power_law(start + task.centre, np.where(total > one, spread, np.nan)) > STEREO_SLOPE
+    return exponent(*binned(start + task.centre, np.where(total > one, spread, np.nan))) > STEREO_SLOPE
 
 
 def usual_weight(weights: Floats) -> float:
@@ -82,15 +83,15 @@ def usual_weight(weights: Floats) -> float:
 
 def usual_slope(surface: DepthMap, growth: DepthNoise, backend: Backend) -> float:
     """The median change of the surface between neighbouring pixels, in the noise unit of the median depth."""
-    changes = _step_sizes(surface, np.float32(growth.middle), power=growth.power)
+    changes = _step_sizes(surface, *growth.numbers, law=growth.law)
     (median,), (known,) = backend.medians(changes[None])
     return median if known else 0.0
 
 
 @one_pass
-def _step_sizes(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+def _step_sizes(surface: DepthMap, *numbers: np.float32, law: DepthNoise) -> Floats:
     """Sizes (2, H, W) of `steps` in the unit of the noise."""
-    unit = unit_of(surface, middle, power=power)
+    unit = unit_of(surface, *numbers, law=law)
     out: Floats = np.stack([np.abs(step) / unit for step in steps(surface)])
     return out
 
@@ -201,13 +202,13 @@ def _sample_of(weights: NDArray[Any], depths: NDArray[Any], surface: DepthMap, g
     """About SAMPLE depths of each view, in the unit of the noise."""
     every = stride_for(depths[0].size, SAMPLE)
     trust, measured, around = (each[..., ::every, ::every] for each in (weights, depths, surface))
-    return _known(trust, measured, around, np.float32(growth.middle), power=growth.power)
+    return _known(trust, measured, around, *growth.numbers, law=growth.law)
 
 
 @one_pass
-def _known(weights: Floats, depths: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
+def _known(weights: Floats, depths: Floats, surface: DepthMap, *numbers: np.float32, law: DepthNoise) -> Floats:
     """Depths (K, H, W) in the unit of the noise, NaN if unobserved."""
-    out: Floats = np.where(weights > 0, depths, np.float32(np.nan)) / unit_of(surface, middle, power=power)
+    out: Floats = np.where(weights > 0, depths, np.float32(np.nan)) / unit_of(surface, *numbers, law=law)
     return out
 
 

@@ -28,8 +28,7 @@ class Sample:
 
     tiles: list[tuple[Window, Window]]  # in the image, and in the smaller one
     shape: tuple[int, int]  # of the smaller one
-    source: NDArray[np.int64] | None  # (h, w) flat index of the pixel in the image
-    gap: Mask | None  # (h, w) between tiles
+    origins: tuple[NDArray[np.int64], Mask] | None  # (h, w) each: flat index in the image, and which lie between tiles
 
     def stack(self, stack: Stack) -> Stack:
         """The tiles of a stack."""
@@ -43,14 +42,15 @@ class Sample:
 
     def _taken(self, maps: Floats, between: float) -> Floats:
         """(n, h, w) from (n, H, W)."""
-        if self.source is None or self.gap is None:
+        if self.origins is None:
             taken = np.full((len(maps), *self.shape), between, maps.dtype)
             for (rows, columns), (to_rows, to_columns) in self.tiles:
                 taken[:, to_rows, to_columns] = maps[:, rows, columns]
             return taken
         # row by row; indexing would change the memory layout
-        there = np.take(maps.reshape(len(maps), -1), self.source, axis=1)
-        filled: Floats = np.where(self.gap, np.float32(between), there)
+        source, gap = self.origins
+        there = np.take(maps.reshape(len(maps), -1), source, axis=1)
+        filled: Floats = np.where(gap, np.float32(between), there)
         return filled
 
 
@@ -82,9 +82,9 @@ def sample_of(observed: Mask, backend: Backend, apart: int = 1) -> Sample | Whol
             used = [tile for tile, count in zip(tiles, held, strict=True) if count]
             placed, shape = _side_by_side(used, here.shape, apart)
             if on_host(observed):
-                return Sample(placed, shape, None, None)
+                return Sample(placed, shape, None)
             source, gap = _origins(tuple(map(_corners, placed)), shape, here.shape[1])
-            return Sample(placed, shape, backend.to_device(source, np.int64), backend.to_device(gap, np.bool_))
+            return Sample(placed, shape, (backend.to_device(source, np.int64), backend.to_device(gap, np.bool_)))
         every //= 2  # the observed pixels lie between the tiles
     return Whole()
 

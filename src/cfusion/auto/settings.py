@@ -22,7 +22,7 @@ class Choices:
     inverse: bool = False  # solve for inverse depth: noise that grows like stereo's, or planes over a wide range
     local: bool = False  # weigh observations by the noise of their own map around them
     edges: bool = False  # smooth less across edges of the surface
-    noise_growth: tuple[float, int] | None = None  # weigh by noise that grows as (depth / first)^second
+    noise_growth: tuple[float, ...] | None = None  # weigh by this `DepthNoise`
     margins: tuple[tuple[float, float], ...] = ()  # other alphas, as factors, and how much worse they predict
 
 
@@ -47,7 +47,7 @@ class Settings:
     inverse: bool | None = None
     local: bool | None = None
     edges: bool | None = None
-    noise_growth: tuple[float, int] | None = None  # used with alpha only
+    noise_growth: tuple[float, ...] | None = None  # used with alpha only
 
     def __post_init__(self) -> None:
         if self.rounds != int(self.rounds) or self.rounds < 1:

@@ -31,15 +31,15 @@ def steps(surface: Floats) -> tuple[Floats, Floats]:
 
 def local_slope(surface: Floats, growth: DepthNoise) -> Floats:
     """The largest change (H, W) to a known neighbour in the unit of the noise, NaN where the surface is unknown."""
-    return _local_slope(surface, np.float32(growth.middle), power=growth.power)
+    return _local_slope(surface, *growth.numbers, law=growth.law)
 
 
 @one_pass
-def _local_slope(surface: Floats, middle: np.float32, *, power: int) -> Floats:
+def _local_slope(surface: Floats, *numbers: np.float32, law: DepthNoise) -> Floats:
     out = np.where(np.isnan(surface), np.float32(np.nan), np.float32(0))
     for down, right in BESIDE:
         out = np.maximum(out, np.nan_to_num(np.abs(neighbour(surface, down, right, np.nan) - surface)))
-    return out / unit_of(surface, middle, power=power) if power else out
+    return out if law.even(inverse=False) else out / unit_of(surface, *numbers, law=law)
 
 
 def alike_around(depth: Floats, limit: Floats) -> Any:

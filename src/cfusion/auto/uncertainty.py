@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import chunks
+from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, chunks
 from cfusion.auto.halves import Half
 from cfusion.auto.pooling import PASSES, pooled_mean, ratio
 from cfusion.auto.surface import where_known
@@ -48,7 +48,6 @@ from cfusion.kernels.one_pass import added_up, by_view, one_pass
 from cfusion.kernels.tracing import neighbour, row_and_column
 from cfusion.source import Motions
 
-GAUSS = 1.2533  # sqrt(pi / 2): deviation over mean size
 RADIUS, NEAR = 8, 2  # pixels over which residuals and single halves, and pairs of halves, are pooled
 OF_HALVES, OF_BEND, MOST_BENT = 0.8, 0.03, 10.0  # parts of F, and the largest bend, in sqrt(V)
 AT_RIMS = 3.7  # factor on its root, for a pixel among unknown ones
@@ -66,14 +65,16 @@ LAG, FAR_LAG = 2, 8  # pixels: neighbours share the pixels they are interpolated
 BY_CHANCE = 0.12, 0.1  # autocorrelation, and difference of two, of independent noise: flat views read a pixel often
 CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
-MEDIAN_GAUSS = 1.4826  # deviation over median size
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
 TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel or a square of a step
 LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about the other
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
 UNIFORM = 1 / 12  # variance of a uniform distribution, over the square of its width
-ONE_LEVEL, TWO_LEVELS = (GAUSS / 4) ** 2, (GAUSS / 3) ** 2  # s^2 of uniform and triangular distributions, in step^2
+ONE_LEVEL, TWO_LEVELS = (
+    (OVER_MEAN / 4) ** 2,
+    (OVER_MEAN / 3) ** 2,
+)  # s^2 of uniform and triangular distributions, in step^2
 WITHIN_STEP = 1 / 20  # of a step: observations are not uniformly distributed within it
 TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 
@@ -123,7 +124,7 @@ def _variance_of(mass: Floats, sizes: Floats) -> tuple[Floats, Mask]:
     """V (H, W) from the pooled sums near a pixel, NaN where these do not suffice, and where that is."""
     untold = mass <= LEAST_MASS
     mean = np.maximum(sizes, 0) / np.maximum(mass, LEAST_MASS)
-    return np.where(untold, np.nan, np.square(GAUSS * mean)), untold
+    return np.where(untold, np.nan, np.square(OVER_MEAN * mean)), untold
 
 
 @one_pass
@@ -135,7 +136,7 @@ def spread(residuals: Floats, backend: Backend) -> tuple[Floats, Floats]:
     """The local standard deviation (H, W) of one observation, and n; residuals are (K, H, W), NaN if missing."""
     n, size = added_up(_sizes, residuals)
     mean, free = _mean_size(n, size)
-    return GAUSS * pooled_mean(mean, free, RADIUS, backend), n
+    return OVER_MEAN * pooled_mean(mean, free, RADIUS, backend), n
 
 
 def _sizes(residuals: Floats) -> tuple[Floats, Floats]:
@@ -192,7 +193,7 @@ def _share_and_views(residuals: Floats, backend: Backend) -> tuple[float, int]:
         usual += sum(median * count for median, count in zip(middles, counts, strict=True) if count)
         total += float(added)
         views += sum(count > 0 for count in counts)
-    return min(1.0, MEDIAN_GAUSS * usual / (GAUSS * total)) if total > 0 else 1.0, views
+    return min(1.0, OVER_MEDIAN * usual / (OVER_MEAN * total)) if total > 0 else 1.0, views
 
 
 @one_pass
@@ -215,7 +216,7 @@ def _excess(residuals: Floats, slope: Floats, deviation: Floats) -> tuple[Any, A
     known = ~np.isnan(residuals) & steep
     size = inside.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     weigh = known.any(axis=0)
-    excess = np.where(weigh, np.square(GAUSS * size) - np.square(deviation), 0)
+    excess = np.where(weigh, np.square(OVER_MEAN * size) - np.square(deviation), 0)
     return excess.sum(), np.where(weigh, np.square(slope), 0).sum()
 
 

@@ -1,8 +1,8 @@
 """The variable of the solve: depth, or inverse depth, and the weight of an observation in it.
 
 The image of a plane is a plane in inverse depth, but a hyperbola in depth. Over a wide range of depths (a corridor, a
-street) smoothing in depth bends it; over a narrow one both are alike, and edges cost less in depth. Noise that grows as
-depth^p is divided out in both: an observation weighs (z / middle)^-p in depth, (z / middle)^(2 - p) in inverse depth.
+street) smoothing in depth bends it; over a narrow one both are alike, and edges cost less in depth. Noise that grows
+with depth is divided out in both (`DepthNoise.weight`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,12 @@ class Weighing:
 
     def __call__(self, stack: Stack, *, inverse: bool) -> Stack:
         """The stack with weights for a solve in depth, or in inverse depth."""
-        power = 2 * inverse - self.growth.power
-        if not power:
+        numbers, law = self.growth.numbers, self.growth.law
+        if law.even(inverse=inverse):
             return stack
-        middle = np.float32(self.growth.middle)
         if stack.weights is None:
-            return stack.weighed(_weights(stack.depths, self.surface, middle, power=power))
-        return stack.weighed(_reweighed(stack.weights, self.surface, middle, power=power))
-
-    @property
-    def noise_growth(self) -> tuple[float, int]:
-        """The growth as choices report it: middle depth and power."""
-        return self.growth.middle, self.growth.power
+            return stack.weighed(_weights(stack.depths, self.surface, *numbers, law=law, inverse=inverse))
+        return stack.weighed(_reweighed(stack.weights, self.surface, *numbers, law=law, inverse=inverse))
 
     def matters(self, task: Task) -> bool:
         """Whether a task can be solved in either variable, and the surface spans a range in which they differ."""
@@ -63,22 +57,21 @@ def is_wide(surface: DepthMap, camera: Camera | None, backend: Backend) -> bool:
 
 
 @one_pass
-def _weights(depths: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
-    out: Floats = np.where(np.isnan(depths), np.float32(0), _factor(surface, middle, power=power))
+def _weights(depths: Floats, surface: DepthMap, *numbers: np.float32, law: DepthNoise, inverse: bool) -> Floats:
+    out: Floats = np.where(np.isnan(depths), np.float32(0), _factor(surface, *numbers, law=law, inverse=inverse))
     return out
 
 
 @one_pass
-def _reweighed(weights: Floats, surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
-    out: Floats = weights * _factor(surface, middle, power=power)
+def _reweighed(weights: Floats, surface: DepthMap, *numbers: np.float32, law: DepthNoise, inverse: bool) -> Floats:
+    out: Floats = weights * _factor(surface, *numbers, law=law, inverse=inverse)
     return out
 
 
 @one_pass
-def _factor(surface: DepthMap, middle: np.float32, *, power: int) -> Floats:
-    """(|z| / middle)^power (H, W), within limits; one where the surface is unknown."""
-    ratio = np.clip(np.abs(surface / middle), np.float32(1 / MOST), np.float32(MOST))
-    grown = np.clip(ratio ** abs(power), np.float32(1 / MOST), np.float32(MOST))
-    factor = grown if power > 0 else 1 / grown
-    out: Floats = np.where(np.isfinite(factor), factor, np.float32(1)).astype(np.float32)
+def _factor(surface: DepthMap, *numbers: np.float32, law: DepthNoise, inverse: bool) -> Floats:
+    """The weight (H, W) of an observation of the surface, within limits; one where the surface is unknown."""
+    with np.errstate(divide="ignore", over="ignore"):
+        weight = np.clip(law.at(*numbers).weight(surface, inverse=inverse), np.float32(1 / MOST), np.float32(MOST))
+    out: Floats = np.where(np.isnan(weight), np.float32(1), weight).astype(np.float32)
     return out

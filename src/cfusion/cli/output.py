@@ -57,7 +57,8 @@ def require_free(output: Path, source: Path, command: Mapping[str, object], *, f
     """Refuse to write into the data set, over another command's result, or a result into a sequence's folder."""
     if force:
         return
-    if _same(output, source if source.is_dir() else source.parent):
+    folder = source if source.is_dir() else source.parent
+    if output.exists() and folder.exists() and output.samefile(folder):
         raise InputError(f"-o {output} is the folder of the data; choose another, or pass --force")
     if not output.is_dir():
         return
@@ -81,13 +82,6 @@ def require_same_input(output: Path, source: str, *, force: bool) -> None:
     if content is not None and content.get("input") != source:
         made_of = str(content.get("input"))[:60]
         raise InputError(f"{file} is of another input ({made_of!r}); choose another folder, or pass --force")
-
-
-def _same(output: Path, folder: Path) -> bool:
-    try:
-        return output.samefile(folder)
-    except OSError:  # one of them does not exist
-        return False
 
 
 def _require_same(file: Path, command: Mapping[str, object]) -> None:

@@ -73,7 +73,7 @@ def by_view(function: Callable[..., R], stack: Any) -> list[R]:
 
 
 def _of_view(k: int, arguments: Sequence[Any]) -> list[Any]:
-    return [each[k : k + 1] if getattr(each, "ndim", 0) == 3 else each for each in arguments]
+    return [each[k : k + 1] if np.ndim(each) == 3 else each for each in arguments]
 
 
 def _each(work: Callable[[int], None], views: range, pixels: int) -> None:

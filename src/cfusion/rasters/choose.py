@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import median_of
+from cfusion.arrays import OVER_MEDIAN, median_of
 from cfusion.rasters import solve_tile
 from cfusion.rasters.noise import noise_scales, raster_weights
 
@@ -116,7 +116,7 @@ class _Trial:
         self.kept_views = float(kept.sum()) / max(float(kept.any(axis=0).sum()), 1.0)
         apart = np.abs(self.held - median_of(self.kept))
         sizes = apart[np.isfinite(apart)]
-        limit = BLUNDER * 1.4826 * float(np.median(sizes)) if sizes.size else np.inf
+        limit = BLUNDER * OVER_MEDIAN * float(np.median(sizes)) if sizes.size else np.inf
         self.judges = apart <= max(limit, 1e-12)
         self.fits: dict[tuple[float, float, float], NDArray[np.float64]] = {}
 

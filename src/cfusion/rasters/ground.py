@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import median_of
+from cfusion.arrays import OVER_MEDIAN, median_of
 from cfusion.errors import InputError
 
 FEWEST = 200  # common pixels for a comparison
@@ -29,7 +29,6 @@ MOST_COMPARED = 6  # earlier rasters that each is compared with
 FILLING_SHARE, FILLING_COUNT = 1e-3, 16  # pixels with exactly one value
 USUAL_FILLINGS = (-99999.0, -32768.0, -32767.0, -9999.0, -999.0, 9999.0, 32767.0, 65535.0)  # one pixel is enough
 FILLING_AWAY = 2.0  # times the range of all other heights: further away than any lake or tower
-NMAD = 1.4826
 
 Floats = NDArray[np.floating]
 
@@ -47,7 +46,7 @@ class Comparison:
 
 def nmad(values: Floats) -> float:
     """1.4826 median |x - median x|: the standard deviation of normal errors."""
-    return float(NMAD * np.median(np.abs(values - np.median(values)))) if values.size else float("nan")
+    return float(OVER_MEDIAN * np.median(np.abs(values - np.median(values)))) if values.size else float("nan")
 
 
 def compare(heights: Floats, others: Floats) -> Comparison:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import median_of
+from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, median_of
 from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
-from cfusion.rasters.ground import NMAD, require_no_filling
+from cfusion.rasters.ground import require_no_filling
 from cfusion.rasters.scratch import Image
 from cfusion.rasters.solve_tile import DUAL, PRIMAL, REACH, REPAIR_REACH, SPARE, TOP, Settings
 from cfusion.rasters.tiles import Tile
@@ -25,7 +25,6 @@ REPAIR_ROUNDS = 40
 WINDOW_RADIUS = 4  # pixels around that share an estimate of the noise
 BLUNDER = 6.0  # noise scales from the fused ground beyond which an observation is of something else
 KEPT = 3.0  # noise scales from the fused ground within which an observation counts as kept
-ABSOLUTE_TO_SIGMA = 1.2533  # standard deviation over mean absolute value, normal errors
 
 Floats = NDArray[np.float32]
 
@@ -192,12 +191,12 @@ def _sigma(
     usual = np.sqrt(np.where(known, np.square(scales), 0).sum(axis=0) / np.maximum(count, 1))
     total = _around(np.where(known, np.minimum(apart, BLUNDER * scales), 0).sum(axis=0))
     amount = np.maximum(_around(count.astype(np.float64)), 1)
-    nearby = ABSOLUTE_TO_SIGMA * total / amount
+    nearby = OVER_MEAN * total / amount
     out: NDArray[np.float64] = gain * np.maximum(usual, nearby) / np.sqrt(np.maximum(count, 1))
     disputed = 2 * _around((known & (apart > BLUNDER * scales)).sum(axis=0)) >= amount
     if not disputed.any():
         return out
-    whole = ABSOLUTE_TO_SIGMA * _around(np.where(known, apart, 0).sum(axis=0)) / amount
+    whole = OVER_MEAN * _around(np.where(known, apart, 0).sum(axis=0)) / amount
     return np.where(disputed, np.maximum(out, whole), out)
 
 
@@ -218,7 +217,7 @@ def _around(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def _nmad(heights: Floats) -> Floats:
     """1.4826 median |d - median d| of a pixel's observations, NaN for fewer than two."""
-    spread = NMAD * median_of(np.abs(heights - median_of(heights)))
+    spread = OVER_MEDIAN * median_of(np.abs(heights - median_of(heights)))
     enough = (~np.isnan(heights)).sum(axis=0) > 1
     return np.where(enough, spread, np.nan).astype(np.float32)
 

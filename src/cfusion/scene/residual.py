@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import OVER_MEDIAN, DepthMap
 
 SHARE = 1 / 3  # of the residual that is given back
 KERNEL = np.array([1, 4, 6, 4, 1]) / 16  # along each axis: a variance of one square pixel
@@ -24,7 +24,7 @@ def towards_measured(depth: DepthMap, measured: DepthMap) -> DepthMap:
     known = np.isfinite(residual)
     if not known.any():
         return depth
-    limit = OUTLIER * 1.4826 * float(np.median(np.abs(residual[known])))
+    limit = OUTLIER * OVER_MEDIAN * float(np.median(np.abs(residual[known])))
     with np.errstate(invalid="ignore"):
         known &= np.abs(residual) <= limit
     weight = _smoothed(known.astype(np.float64))

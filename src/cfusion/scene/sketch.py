@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, Points, lower_median
+from cfusion.arrays import OVER_MEDIAN, DepthMap, Points, lower_median
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
 CELLS = 16  # along the shorter side
 PER_SIDE = 4  # pixels sampled per cell, along each side
-KNOWN = 0.5  # smallest share of known pixels in a cell
 MEDIAN_ERROR = 1.25  # standard error of a median over that of a mean, normal noise
-MAD = 1.4826  # standard deviation over median absolute deviation, normal noise
+KNOWN = 0.5  # smallest share of known pixels in a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ def sketch(view: View) -> Sketch:
     depth[known < KNOWN * cells.shape[-1]] = np.nan
     spread = lower_median(np.abs(cells - depth[..., None]))
     usual = spread[np.isfinite(spread)]
-    noise = MAD * MEDIAN_ERROR / len(inside) * float(np.median(usual)) if usual.size else 0.0
+    noise = OVER_MEDIAN * MEDIAN_ERROR / len(inside) * float(np.median(usual)) if usual.size else 0.0
     camera = replace(view.camera.scaled(1 / block), width=width, height=height)
     small = depth.astype(np.float32)
     seen = np.isfinite(depth)

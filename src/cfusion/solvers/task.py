@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cfusion.arrays import MEDIAN_SIZE
 from cfusion.energy import Energy
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
@@ -191,7 +192,7 @@ def _start_error(found: SortedStack, backend: Backend) -> float:
 def _roughness(start: Floats, total: Floats, backend: Backend) -> float:
     """The noise of a single map: the median size of its second differences, which vanish on a smooth surface."""
     (median,), (known,) = backend.medians(_second_differences(start, total)[None])
-    return float(median / 0.6745 / np.sqrt(6)) if known else 0.0
+    return float(median / MEDIAN_SIZE / np.sqrt(6)) if known else 0.0
 
 
 @one_pass

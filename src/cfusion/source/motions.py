@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cfusion.arrays import OVER_MEAN
 from cfusion.geometry import Pose
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.contract import Floats
-
-OF_MEDIAN = 1.2533  # sqrt(pi / 2): standard error of a median of normal errors, over that of their mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Motions:
     def scale_error(self) -> float:
         """The standard error of the median of the views' scales, relative; views that were not moved tell nothing."""
         scales = self.numbers[self.numbers.any(axis=1), 6]
-        return float(OF_MEDIAN * scales.std(ddof=1) / np.sqrt(len(scales))) if len(scales) > 1 else 0.0
+        return float(OVER_MEAN * scales.std(ddof=1) / np.sqrt(len(scales))) if len(scales) > 1 else 0.0
 
     def degrees(self, k: int) -> float:
         """The rotation of view k in degrees."""

@@ -79,7 +79,7 @@ def estimated_size(counts: Counts) -> int:
     bands = -(-len(counts) // BAND)
     sample = counts if bands < 8 else np.concatenate([counts[k * BAND : (k + 1) * BAND] for k in range(1, bands, 4)])
     part = min(_entropy_bytes(_difference(sample, name)) for name in PREDICTORS)
-    return round(BASE64 * part * counts.size / max(sample.size, 1))
+    return round(BASE64 * part * counts.size / sample.size)
 
 
 def _left(c: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -117,6 +117,6 @@ def _entropy_bytes(differences: Difference) -> float:
 
 
 def _plane_bytes(plane: NDArray[Any]) -> float:
-    share = np.bincount(plane.ravel(), minlength=1) / max(plane.size, 1)
+    share = np.bincount(plane.ravel()) / plane.size
     share = share[share > 0]
     return float(-(share * np.log2(share)).sum() * plane.size / 8)

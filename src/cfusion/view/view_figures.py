@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, stride_for
+from cfusion.arrays import MEDIAN_SIZE, DepthMap, stride_for
 from cfusion.view.readings import Residuals
 
 if TYPE_CHECKING:
     from cfusion.solvers import ViewEvidence
 
-MEDIAN_OF_NORMAL = 0.6745  # median of |t| over the standard deviation of a normal distribution
 GATE = 6.0  # median noises beyond which an observation is of another surface
 NOISY, BIASED, FEW_KEPT, SHIFTED = 2.0, 0.5, 0.5, 0.75  # thresholds: times the median noise, in noises, share, pixels
 SURE, EXPLAINED = 4.0, 0.02  # for a shift: standard errors; share of the residuals' variance
@@ -106,7 +105,7 @@ def _spread(residuals: Residuals) -> tuple[float, float]:
     if known.size < FEWEST:
         return nan, nan
     bias = float(np.median(known))
-    return float(np.median(np.abs(known - bias))) / MEDIAN_OF_NORMAL, bias
+    return float(np.median(np.abs(known - bias))) / MEDIAN_SIZE, bias
 
 
 def _effect(residuals: Residuals, total: NDArray[np.float64], count: NDArray[np.int32], limit: float) -> float:

@@ -76,7 +76,7 @@ def spread_of(samples: Samples) -> float:
     logs = np.log(samples.depth)
     of_view = [logs[samples.source == view] for view in range(len(samples.starts))]
     spreads = [np.nanmedian(np.abs(each - np.nanmedian(each))) for each in of_view if np.isfinite(each).any()]
-    return max(float(np.median(spreads)), 1e-12) if spreads else 1e-12
+    return max(float(np.median(spreads)) if spreads else 0.0, 1e-12)
 
 
 class _LeadsNowhere(Exception):

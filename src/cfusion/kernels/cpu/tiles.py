@@ -196,8 +196,7 @@ def sweep_for(order: int, fidelity: int, has_tensor: bool, has_anchor: bool) -> 
                     if first <= i < last:
                         now = i % ring
                         b = i % 3
-                        down = b if i == height - 1 else (i + 1) % 3
-                        up = b if i == 0 else (i - 1) % 3
+                        down, up = (i + 1) % 3, (i - 1) % 3  # outside the image there is no link
                         spared = i if has_edge else 0
                         lo = np.uint64(min(max(extent[i, 0] - g0, 0) // PAD * PAD, g1 - g0))
                         hi = np.uint64(min((max(extent[i, 1] - g0, 0) + PAD - 1) // PAD * PAD, g1 - g0))

@@ -19,12 +19,13 @@ from cfusion.kernels.cuda.preparing import (
     local_noise_weights,
     transfer_state,
 )
-from cfusion.kernels.cuda.pulling import read_view, reject_occluded
+from cfusion.kernels.cuda.pulling import read_view
 from cfusion.kernels.cuda.selecting import medians
 from cfusion.kernels.cuda.sight import hidden, parallax
 from cfusion.kernels.cuda.sums import energy, misfit, snapshot_rows
 from cfusion.kernels.cuda.trials import score_difference, split_folds
 from cfusion.kernels.cuda.viewing import cosines, reproject
+from cfusion.kernels.numpy.pulling import reject_occluded
 
 NAME = "cuda"
 

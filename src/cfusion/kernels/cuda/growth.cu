@@ -1,4 +1,4 @@
-// How errors grow with depth, from a sample: `growth` of kernels/depth_noise.py, by one block that sorts keys.
+// How large errors are over depth, from a sample: `sizes_over_depth` of kernels/depth_noise.py, by one block that sorts keys.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 #define NO_KEY 0xffffffffffffffffull
@@ -84,27 +84,22 @@ __device__ double median_depth(const Key* keys, int count) {
     return low == high ? low : (low + high) / 2;
 }
 
-// As `fit_power_law`: the slope of the median size over the middle depth of bins, both as logarithms.
-__device__ double power_of(Key* keys, int items, int count, Counts& counts) {
-    __shared__ double place[BINS], level[BINS];
+// As `binned`: the middle depth and the median size of each bin; NaN if there is too little of either.
+__device__ void fill_bins(Key* keys, int items, int count, Counts& counts, double* places, double* levels) {
     const int thread = threadIdx.x, each = count / BINS;
-    if (each < FEWEST || depth_of(keys[(BINS - 1) * each - 1]) < (float)LEAST_RANGE * depth_of(keys[each - 1])) return 0;
-    if (thread < BINS) place[thread] = log((double)depth_of(keys[thread * each + each / 2]));
+    if (thread < BINS) places[thread] = levels[thread] = UNKNOWN;
+    if (each < FEWEST || depth_of(keys[(BINS - 1) * each - 1]) < (float)LEAST_RANGE * depth_of(keys[each - 1])) return;
+    if (thread < BINS) places[thread] = depth_of(keys[thread * each + each / 2]);
     __syncthreads();
     for (int k = thread; k < THREADS * items; k += THREADS)
         keys[k] = k < BINS * each ? (Key)(k / each) << 32 | (unsigned)keys[k] : NO_KEY;
     sort_keys(keys, items, 0, 40, counts);
-    if (thread < BINS) level[thread] = log((double)size_of(keys[thread * each + each / 2]));
-    __syncthreads();
-    double mean = 0, across = 0, along = 0;
-    for (int b = 0; b < BINS; b++) mean += place[b] / BINS;
-    for (int b = 0; b < BINS; b++) across += (place[b] - mean) * level[b], along += (place[b] - mean) * (place[b] - mean);
-    return across / along;
+    if (thread < BINS) levels[thread] = size_of(keys[thread * each + each / 2]);
 }
 
-// found: the power, and the median of the positive depths. `every`: pixels from one place of the sample to the next;
+// found: the median of the positive depths, then depths and sizes of the bins. `every`: pixels from one place of the sample to the next;
 // the keys of all threads hold the sample of one map, and of all.
-extern "C" __global__ void __launch_bounds__(THREADS) growth(
+extern "C" __global__ void __launch_bounds__(THREADS) sizes_over_depth(
     const float* __restrict__ surface, const float* __restrict__ depths, int views, int height, int width, int every,
     int items_of_one, int items, Key* __restrict__ room, double* __restrict__ found
 ) {
@@ -134,6 +129,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) growth(
         }
     }
     sort_keys(keys, items, 32, 32, counts);
-    const double power = power_of(keys, items, number_of(keys, items), counts);
-    if (threadIdx.x == 0) found[0] = power, found[1] = middle;
+    fill_bins(keys, items, number_of(keys, items), counts, found + 1, found + 1 + BINS);
+    if (threadIdx.x == 0) found[0] = middle;
 }

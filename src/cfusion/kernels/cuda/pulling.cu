@@ -9,26 +9,6 @@
 #define DISTANT 10
 #define SAFE 4.
 
-// The factor by which depths are divided to make their noise equal.
-struct Growth {
-    float middle;
-    int power;
-
-    __device__ float unit(float depth) const {
-        const float grown = depth / middle;
-        const float unit = power == 0 ? 1.f : power == 1 ? fabsf(grown) : grown * grown;
-        return isfinite(unit) ? unit : 1.f;
-    }
-
-    // |depth - here| in the unit of the noise, which is `unit` here, and that of sqrt(depth here) for nearer ones.
-    __device__ float residual(float depth, float here, float unit) const {
-        const float away = fabsf(depth - here);
-        if (power == 0) return away;
-        const float nearer = fminf(fmaxf(depth / here, 0.f), 1.f);
-        return away / (unit * (power == 2 ? nearer : sqrtf(nearer)));
-    }
-};
-
 // 1 / x, or -x for an orthographic camera: linear in the image of a plane.
 __device__ double plane_at(const float* x, int height, int width, int i, int j, bool pinhole) {
     const double here = i >= 0 && j >= 0 && i < height && j < width ? x[(size_t)i * width + j] : UNKNOWN;
@@ -142,35 +122,4 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     if (!isfinite(value)) return;
     observed[p] = value;
     weight[p] = confidence ? confidence[nearest] : 1.f;
-}
-
-// Reject a view's observations further from the surface than its limit, and all of a pixel that the reference did not
-// measure and too few others confirm.
-extern "C" __global__ void __launch_bounds__(256) gate(
-    float* __restrict__ depths, float* __restrict__ weights, const float* __restrict__ surface, Growth growth,
-    const float* __restrict__ limits, const bool* __restrict__ seen, int views, int reference, bool holes,
-    unsigned pixels
-) {
-    const unsigned p = blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= pixels) return;
-    int confirmed = 0, looking = 0, denied = 0;
-    bool measured = false;
-    const float here = surface[p], unit = growth.unit(here);
-    for (int k = 0; k < views; k++) {
-        const size_t at = (size_t)k * pixels + p;
-        const float depth = depths[at];
-        const float weight = growth.residual(depth, here, unit) <= limits[k] ? weights[at] : 0.f;
-        confirmed += weight > 0;
-        looking += seen[at];
-        denied += isfinite(depth) && weight == 0;
-        if (k == reference) measured = weight != 0;
-    }
-    const bool kept = measured || (holes ? confirmed > denied : 2 * confirmed >= looking);
-    for (int k = 0; k < views; k++) {
-        const size_t at = (size_t)k * pixels + p;
-        const float weight = growth.residual(depths[at], here, unit) <= limits[k] ? weights[at] : 0.f;
-        if (kept && weight != 0) continue;
-        weights[at] = 0;
-        depths[at] = UNKNOWN;
-    }
 }

@@ -1,18 +1,15 @@
 """Re-association on the device; results are in the memory of the input."""
 
-import struct
-from collections.abc import Sequence
 from math import prod
 
 import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, contiguous, kernel, on_device, or_nothing
+from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, on_device, or_nothing
 from cfusion.kernels.cuda.viewing import placed
-from cfusion.kernels.depth_noise import DepthNoise
 
-SOURCES, THREADS = ("camera.cuh", "pulling.cu"), 256
+SOURCES = ("camera.cuh", "pulling.cu")
 
 
 def read_view(
@@ -50,38 +47,3 @@ def read_view(
         ),
     )
     return as_given(observed, x), as_given(weight, x), as_given(seen, x)
-
-
-def reject_occluded(
-    depths: Floats,
-    weights: Floats,
-    surface: Floats,
-    growth: DepthNoise,
-    limits: Sequence[float],
-    seen: Floats,
-    reference: int,
-    holes: bool,
-) -> None:
-    """As `Backend.reject_occluded`."""
-    pixels = surface.size
-    kernel(SOURCES, "gate")(
-        (blocks_of(pixels, THREADS),),
-        (THREADS,),
-        (
-            depths,
-            weights,
-            contiguous(surface),
-            _argument(growth),
-            cupy.asarray(np.array(limits, np.float32)),
-            seen,
-            np.int32(len(depths)),
-            np.int32(reference),
-            np.bool_(holes),
-            np.uint32(pixels),
-        ),
-    )
-
-
-def _argument(growth: DepthNoise) -> bytes:
-    """`DepthNoise` of pulling.cu."""
-    return struct.pack("fi", growth.middle, growth.power)

@@ -4,18 +4,21 @@ A camera is ten numbers, as in `cameras`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from cfusion.kernels.contract import Floats
+from cfusion.kernels.contract import Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import is_bent, pixels, slopes
+from cfusion.kernels.one_pass import one_pass, rewrite
 from cfusion.kernels.tracing import neighbour
 
 STENCIL = (-2, -1, 1, 2)  # pixels: neighbours along a row or a column; the flattest gives the slope
 EVEN = (0.5, 0.8)  # ratio of flattest and steepest: at most, the surface bends and has no plane; at least, it is one
 STEEPEST = (15.0, 30.0)  # tangent of optical axis and normal: beyond, a plane has to go on, as a road does
 DISTANT = 10  # pixels for which a steep plane goes on: smoothed edges are narrower
+ROWS = 64  # of all views, in which observations are rejected at a time
 SAFE = 4.0  # largest factor, either way, by which a tangent plane changes a predicted depth or a rate
 
 
@@ -151,19 +154,6 @@ def _between(depth: Floats, u: Floats, v: Floats, seen: Floats, agreement: float
     return top_row + b * (low_row - top_row), fits & agree
 
 
-def residuals(depths: Floats, surface: Floats, growth: DepthNoise) -> Floats:
-    """|depths - surface| in the unit of the noise, (K, H, W).
-
-    Of a measurement d in front of the surface at z, the unit is that of sqrt(d z): with p = 2 residuals are those of
-    disparities. With the unit at z anything in front of a distant surface would be its noise.
-    """
-    away: Floats = np.abs(depths - surface)
-    if not growth.power:
-        return away
-    nearer = np.clip(depths / surface, np.float32(0), np.float32(1))
-    return away / (growth.unit(surface) * (nearer if growth.power == 2 else np.sqrt(nearer)))
-
-
 def reject_occluded(
     depths: Floats,
     weights: Floats,
@@ -174,14 +164,38 @@ def reject_occluded(
     reference: int,
     holes: bool,
 ) -> None:
-    """As `Backend.reject_occluded`."""
-    for depth, weight, limit in zip(depths, weights, limits, strict=True):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight[~(residuals(depth, surface, growth) <= np.float32(limit))] = 0
-    confirmed = (weights > 0).sum(axis=0, dtype=np.int32)
+    """As `Backend.reject_occluded`, on every backend; on the host a few rows at a time, to save memory."""
+    numbers: tuple[Any, ...] = (np.array(limits, np.float32)[:, None, None], np.int32(reference), *growth.numbers)
+    if hasattr(type(depths), "__cuda_array_interface__"):
+        ours = depths, weights
+        rewrite(confirmed, ours, *ours, surface, seen, *numbers, law=growth.law, holes=holes)
+        return
+    for first in range(0, len(surface), ROWS):
+        rows = slice(first, first + ROWS)
+        ours = depths[:, rows], weights[:, rows]
+        found = confirmed(*ours, surface[rows], seen[:, rows], *numbers, law=growth.law, holes=holes)
+        ours[0][...], ours[1][...] = found
+
+
+@one_pass
+def confirmed(
+    depths: Floats,
+    weights: Floats,
+    surface: Floats,
+    seen: Mask,
+    limits: Floats,
+    reference: np.int32,
+    *numbers: np.float32,
+    law: DepthNoise,
+    holes: bool,
+) -> tuple[Floats, Floats]:
+    """The depths and weights (K, H, W) that `reject_occluded` keeps; limits (K, 1, 1)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        near = weights * (law.at(*numbers).residual(depths, surface) <= limits)
+    votes = (near > 0).astype(np.int16)
     if holes:
-        enough = confirmed > (np.isfinite(depths) & (weights == 0)).sum(axis=0, dtype=np.int32)
+        enough = (votes - (np.isfinite(depths) & (near == 0))).sum(axis=0, dtype=np.int16) > 0
     else:
-        enough = 2 * confirmed >= seen.sum(axis=0, dtype=np.int32)
-    weights[:, (weights[reference] == 0) & ~enough] = 0
-    depths[weights == 0] = np.nan
+        enough = (2 * votes - seen).sum(axis=0, dtype=np.int16) >= 0
+    kept = near * (enough | (near[reference] != 0))
+    return np.where(kept != 0, depths, np.float32(np.nan)), kept
