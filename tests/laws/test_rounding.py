@@ -43,6 +43,16 @@ def test_heights_in_steps_may_be_negative(height: int) -> None:
         assert found.growth.power == 0
 
 
+def test_a_few_depths_may_be_negative() -> None:
+    """Halfway between a depth and its negative, growing steps are zero."""
+    depth = (60 / np.round(60 / floor(noise=0.02))).astype(np.float32)
+    depth[7, 7], depth[50, 60] = -depth[7, 8], -depth[50, 61]
+    with np.errstate(all="raise"):
+        found = rounding_of(depth, BACKEND)
+    assert found is not None
+    assert found.growth.power == 2
+
+
 def test_levels_that_no_pixel_has_do_not_make_the_steps_larger() -> None:
     steps = np.round(floor() / 0.02) * 0.02
     steps[(steps > 1.5) & (steps < 3.5)] = np.nan

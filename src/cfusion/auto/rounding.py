@@ -115,7 +115,8 @@ def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> b
     every = stride_for(depth.size, SAMPLE) ** 2
     bends = []
     for lines in (backend.to_host(depth[::every]), backend.to_host(depth[:, ::every]).T):
-        apart = np.diff(lines) / (rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2))
+        step = rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2)
+        apart = np.diff(lines) / np.where(step > 0, step, np.nan)
         near = (np.abs(apart) < FEW_STEPS) & (np.abs(apart) > LESS_THAN_A_STEP)
         small = np.abs(apart) < FEW_STEPS
         sloped = (near[:, 1:] & small[:, :-1]) | (near[:, :-1] & small[:, 1:])
