@@ -105,9 +105,18 @@ def stride_for(pixels: int, most: int) -> int:
     return max(1, int(np.sqrt(pixels / most)))
 
 
+LATTICES = 2 * 3 * 5  # distances of columns that sensors measure have such divisors
+
+
 def some_columns(maps: Any, most: int) -> Any:
-    """Evenly spaced columns of maps (..., H, W), about so many pixels of each; every row, as a lidar measures few."""
-    return maps[..., :: max(1, maps.shape[-2] * maps.shape[-1] // most)]
+    """Evenly spaced columns of maps (..., H, W), at most about so many pixels of each; every row: a lidar measures few.
+
+    A sensor may measure every second or fourth column only: their distance has no divisor in common with it.
+    """
+    every = max(1, maps.shape[-2] * maps.shape[-1] // most)
+    while every > 1 and math.gcd(every, LATTICES) > 1:
+        every += 1
+    return maps[..., ::every]
 
 
 def on_host(array: Any) -> bool:

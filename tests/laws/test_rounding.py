@@ -5,7 +5,7 @@ import pytest
 
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto import uncertainty
-from cfusion.auto.rounding import Rounding, rounding_of, spread_over_steps, steps_of
+from cfusion.auto.rounding import Rounding, rounding_of, roundings_of, spread_over_steps, steps_of
 from cfusion.kernels.depth_noise import DepthNoise
 
 BACKEND = kernels.load("numpy")
@@ -41,6 +41,16 @@ def test_heights_in_steps_may_be_negative(height: int) -> None:
     assert found.step == pytest.approx(1.0)
     if height <= 0:
         assert found.growth.power == 0
+
+
+def test_a_few_depths_may_be_negative() -> None:
+    """Halfway between a depth and its negative, growing steps are zero."""
+    depth = (60 / np.round(60 / floor(noise=0.02))).astype(np.float32)
+    depth[7, 7], depth[50, 60] = -depth[7, 8], -depth[50, 61]
+    with np.errstate(all="raise"):
+        found = rounding_of(depth, BACKEND)
+    assert found is not None
+    assert found.growth.power == 2
 
 
 def test_levels_that_no_pixel_has_do_not_make_the_steps_larger() -> None:
@@ -118,7 +128,7 @@ class TestSpread:
         assert share.var() == pytest.approx(1 / 12, rel=0.05)
 
     def test_neighbours_and_views_are_moved_otherwise(self) -> None:
-        share = np.nan_to_num(self.moved(*[Rounding(1.0, DepthNoise(1.0, 0))] * 5))
+        share = np.nan_to_num(self.moved(*[Rounding(1.0, DepthNoise(1.0, 0), place) for place in range(5)]))
         for one, other in ((share[:, 2:], share[:, :-2]), (share[..., 2:], share[..., :-2])):  # as far as rho looks
             assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.05
         assert np.abs(share.mean(axis=0)).max() < 0.15  # by chance some would be 0.3 off
@@ -137,6 +147,32 @@ class TestSpread:
         found = spread_over_steps(stack, [Rounding(1.0, DepthNoise(1.0, 0))] * 5, BACKEND)
         np.testing.assert_array_equal(stack.depths, self.depth)
         np.testing.assert_array_equal(found.weights, stack.weights)
+
+
+class TestPlaces:
+    """Offsets are those of a place among the maps, which depends on what they contain."""
+
+    maps = tuple(np.round(floor(seed=seed) * 20).astype(np.float32) / 20 for seed in range(4))
+
+    def places(self, *maps: np.ndarray) -> list[int | None]:
+        return [None if each is None else each.place for each in roundings_of(maps, BACKEND)]
+
+    def test_the_order_of_the_maps_does_not_matter(self) -> None:
+        places = self.places(*self.maps)
+        assert sorted(place for place in places if place is not None) == [0, 1, 2, 3]
+        order = [2, 0, 3, 1]
+        assert self.places(*(self.maps[view] for view in order)) == [places[view] for view in order]
+
+    def test_copies_share_theirs_also_with_holes(self) -> None:
+        one, other = self.maps[:2]
+        holes = one.copy()
+        holes[10:20, 30:50] = NAN
+        first, second, third, last = self.places(one, other, holes, one)
+        assert first == third == last
+        assert {first, second} == {0, 1}
+
+    def test_maps_without_steps_have_none(self) -> None:
+        assert self.places(self.maps[0], floor(), np.full((90, 120), NAN), self.maps[1][:50]).count(None) == 2
 
 
 STEP = 0.05
@@ -226,3 +262,29 @@ def test_what_rounding_adds_to_an_observation_is_not_shared() -> None:
     assert rho > 0.5
     assert sigma(1.0) ** 2 == pytest.approx(rho * (s**2 - 1 / 12), rel=0.02)
     assert sigma(3.0) ** 2 > (3 / 20) ** 2
+
+
+def behind_a_box(rng: np.random.Generator, truth: np.ndarray, noise: float) -> np.ndarray:
+    noisy = truth + noise * STEP * rng.standard_normal(truth.shape)
+    return (np.round(noisy / STEP) * STEP).astype(np.float32)
+
+
+@pytest.mark.parametrize("posed", [True, False])
+def test_copies_of_rounded_maps_are_no_evidence_for_their_noise(posed: bool) -> None:
+    """Moved by different shares of a step, they would predict one another: noise of two steps would stay."""
+    truth = floor(noise=0)
+    truth[30:60, 40:80] = 1.6
+    one = behind_a_box(np.random.default_rng(0), truth, 2.0)
+    alone, copied = (fused([one] * views, posed) for views in (1, 3))
+    rms = [np.sqrt(np.mean((each.depth - truth) ** 2)) for each in (alone, copied)]
+    assert rms[1] < 2.5 * rms[0]
+    assert rms[1] < 0.3 * np.sqrt(np.mean((one - truth) ** 2))
+    assert np.mean(np.abs(copied.depth - truth) < copied.sigma) > 0.6
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.5])
+def test_the_order_of_rounded_views_does_not_matter(noise: float) -> None:
+    truth, rng = floor(noise=0), np.random.default_rng(3)
+    maps = [behind_a_box(rng, truth, noise) for _ in range(5)]
+    one, other = (fused([maps[view] for view in order], posed=True) for order in ([0, 1, 2, 3, 4], [3, 0, 2, 4, 1]))
+    np.testing.assert_allclose(other.depth, one.depth, atol=1e-3 * STEP)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Stack, fuse_stack, kernels
-from cfusion.arrays import stride_for
+from cfusion.arrays import some_columns, stride_for
 from cfusion.auto import sample
 from cfusion.auto.sample import TILE, sample_of
 from cfusion.auto.specks import specks
@@ -186,3 +186,26 @@ def test_a_stride_leaves_as_many_pixels_as_asked_or_few_more(pixels: int) -> Non
     stride = stride_for(pixels, 100)
     assert stride == 1 or pixels / stride**2 >= 100
     assert pixels / (stride + 1) ** 2 < 100
+
+
+@pytest.mark.parametrize("size", [(240, 320), (384, 528), (480, 640), (720, 1280)])
+@pytest.mark.parametrize("apart", [2, 3, 4, 5, 6, 8, 16])
+def test_some_columns_are_some_of_those_that_a_sensor_measures(size: tuple[int, int], apart: int) -> None:
+    for first in range(apart):
+        maps = np.zeros((1, *size), np.float32)
+        maps[..., first::apart] = 1
+        assert some_columns(maps, 50_000).mean() == pytest.approx(1 / apart, rel=0.35)
+        assert 20_000 < some_columns(maps, 50_000).size < 100_000
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_maps_of_every_fourth_column_are_believed_wherever_these_are(first: int) -> None:
+    shape = (300, 720)
+    rng, maps = np.random.default_rng(0), np.full((5, *shape), np.nan, np.float32)
+    surface = 4 + 0.002 * np.arange(shape[1]) + 0.001 * np.arange(shape[0])[:, None]
+    for each, noise in zip(maps, (1, 1, 1, 10, 1), strict=True):
+        each[:, first::4] = (surface + 0.01 * noise * rng.standard_normal(shape))[:, first::4]
+    result = fuse_stack(Stack(maps), backend="cpu", min_confidence=0)
+    seen = result.provenance > 0
+    assert (result.confidence[seen] >= 0.8).mean() > 0.9
+    assert np.sqrt(np.mean((result.depth - surface)[seen] ** 2)) < 0.004

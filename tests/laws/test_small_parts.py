@@ -181,3 +181,16 @@ def test_wide_baselines_do_not_blur_posts_where_errors_are_shared(seed: int) -> 
     wrong = np.abs(surface - posts(0.0)) > 0.7
     assert wrong[posts(0.0) < 3].mean() < 0.06
     assert wrong.mean() < 0.03
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_outliers_of_one_depth_are_no_rods(seed: int) -> None:
+    """A tenth of all pixels is at the nearest depth of the sensor: six of ten squares of nine pixels have one."""
+    rng, views, camera = np.random.default_rng(seed), [], Pinhole(122.0, 122.0, 64.5, 49.5, 130, 100)
+    for place in (-0.06, 0.0, 0.06):
+        noisy = 4.2 * (1 + 0.01 * rng.normal(size=camera.shape))
+        noisy[rng.random(camera.shape) < 0.1] = 1.0
+        views.append(View(noisy.astype(np.float32), camera, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    wall = np.full(camera.shape, 4.2, np.float32)
+    restored = restore(Posed.of(views, 1, NUMPY), wall, NUMPY)
+    assert np.mean(restored < 4) < 0.01

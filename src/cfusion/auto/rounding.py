@@ -13,7 +13,7 @@ On a wall within one step all observations are off alike: neither their residual
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,15 +32,54 @@ SMALLEST = 0.25  # quantile of the steps: levels that no pixel has make others l
 MOST_STEPS, WHOLE, EVEN = 4.5, 0.25, 0.9  # of distances up to so many steps (sensors have 0.96 to 1, walls 0.2 to 0.8)
 LESS_THAN_A_STEP, FEW_STEPS = 0.5, 3.5  # differences between neighbours on a slope
 BENT = 0.25  # share of the slope's pixels whose two differences are not the same
-NEXT = 0.618  # of a step, from view to view: the offsets of a pixel's observations are spread evenly
+COPY_SAMPLE = 5_000  # pixels by which maps are compared
+NEXT = 0.618  # of a step, from place to place: the offsets of a pixel's observations are spread evenly
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Depths in steps of this size at the middle depth, which grow with it."""
+    """Depths in steps of this size at the middle depth, which grow with it; and the place of the map among others."""
 
     step: float
     growth: DepthNoise
+    place: int = 0
+
+
+def roundings_of(maps: Sequence[DepthMap], backend: Backend) -> list[Rounding | None]:
+    """The rounding of each map; places do not depend on the order of the maps, and copies share theirs.
+
+    Copies moved by different shares of a step would pass for maps with errors of their own.
+    """
+    found = [rounding_of(each, backend) for each in maps]
+    rounded = [(view, each) for view, each in enumerate(found) if each is not None]
+    samples = {view: backend.to_host(_spaced(maps[view], COPY_SAMPLE)) for view, _ in rounded}
+    first: list[int] = []  # map of each place
+    for view, each in sorted(rounded, key=lambda one: _content(samples[one[0]])):
+        alike = (place for place, other in enumerate(first) if _are_copies(samples[view], samples[other]))
+        place = next(alike, len(first))
+        if place == len(first):
+            first.append(view)
+        found[view] = replace(each, place=place)
+    return found
+
+
+def _spaced(depth: DepthMap, most: int) -> DepthMap:
+    every = stride_for(depth.size, most)
+    return depth[::every, ::every]
+
+
+def _content(depth: DepthMap) -> tuple[int, float]:
+    """Number and sum of the known depths."""
+    known = np.isfinite(depth)
+    return int(known.sum()), float(np.where(known, depth, 0).sum(dtype=np.float64))
+
+
+def _are_copies(one: DepthMap, other: DepthMap) -> bool:
+    """Whether all pixels that both maps measured are equal."""
+    if one.shape != other.shape:
+        return False
+    both = np.isfinite(one) & np.isfinite(other)
+    return bool(both.any() and np.array_equal(one[both], other[both]))
 
 
 def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
@@ -76,7 +115,8 @@ def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> b
     every = stride_for(depth.size, SAMPLE) ** 2
     bends = []
     for lines in (backend.to_host(depth[::every]), backend.to_host(depth[:, ::every]).T):
-        apart = np.diff(lines) / (rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2))
+        step = rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2)
+        apart = np.diff(lines) / np.where(step > 0, step, np.nan)
         near = (np.abs(apart) < FEW_STEPS) & (np.abs(apart) > LESS_THAN_A_STEP)
         small = np.abs(apart) < FEW_STEPS
         sloped = (near[:, 1:] & small[:, :-1]) | (near[:, :-1] & small[:, 1:])
@@ -94,8 +134,9 @@ def spread_over_steps(stack: Stack, roundings: Sequence[Rounding | None], backen
         if rounding is not None:
             power = rounding.growth.power
             steps[power, view] = rounding.step / rounding.growth.middle**power
+    places = [0 if each is None else each.place for each in roundings]
     drawn = backend.to_device(np.random.default_rng(0).random(stack.shape, np.float32), np.float32)
-    views = (NEXT * np.arange(stack.views))[:, None, None].astype(np.float32)
+    views = (NEXT * np.array(places))[:, None, None].astype(np.float32)
     depths = stack.depths.copy()
     rewrite(_spread, (depths,), depths, drawn, views, *steps)
     return Stack.unchecked(depths, stack.weights, stack.camera, stack.image, stack.filled)

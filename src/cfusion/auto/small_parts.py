@@ -132,14 +132,20 @@ def _widened(surface: DepthMap, part: DepthMap) -> DepthMap:
 
 @one_pass
 def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floats) -> Floats:
-    """Sizes (K, H, W) of residuals at a widened part; at a rod the least of those beside it: views are read past it."""
+    """Sizes (K, H, W) of residuals at a widened part; at a rod the second least of it and those beside, if it is less.
+
+    Views are read past a rod, but see two pixels of it in a square, even at its end. One of nine may fit by chance.
+    """
     size = np.abs(residuals)
     of_part = np.where(wide != surface, size, np.float32(np.nan))
-    least = size
+    least: Any = np.where(np.isnan(size), np.float32(np.inf), size)
+    second: Any = np.float32(np.inf)
     for down, right in AROUND:
         beside = neighbour(of_part, down, right, np.nan)
-        least = np.where(beside < least, beside, least)
-    return np.where(thick > 0.5, size, least)
+        beside = np.where(np.isnan(beside), np.float32(np.inf), beside)
+        second = np.minimum(second, np.maximum(least, beside))
+        least = np.minimum(least, beside)
+    return np.where((second < size) & (thick <= 0.5), second, size)
 
 
 @one_pass
