@@ -368,6 +368,7 @@ def cases(i: Inputs) -> list[Case]:
             (uncertainty._with_poses, (i.positive(), i.map(), i.map(), *(f32(0.1 * k) for k in range(1, 12))), choice)
             for choice in ({"parallel": False}, {"parallel": True})
         ),
+        (assess._at_least_rounding, (i.map(), i.map()), {}),
         (assess._at_least, (i.doubles(), f32(0.3)), {}),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),

@@ -101,6 +101,16 @@ def test_rods_before_a_wall_stay_however_thin(noise: float, width: float, count:
     assert (away > 0.2)[truth > 4].mean() < 0.005
 
 
+def test_sigma_is_never_zero() -> None:
+    """Of exact views it is at least the rounding of a depth in single precision."""
+    wall = np.full((40, 50), 4.2, np.float32)
+    camera = Pinhole(75.0, 75.0, 24.5, 19.5, 50, 40)
+    result = fuse([View(wall, camera, Pose(np.eye(3), np.array([0.05 * k, 0.0, 0.0]))) for k in range(3)])
+    known = np.isfinite(result.depth)
+    assert known.mean() > 0.9
+    assert (result.sigma[known] >= 2**-24 * 4.2).all()
+
+
 @pytest.mark.parametrize("pattern", ["lines", "here and there"])
 def test_maps_of_few_pixels_complete_one_another(pattern: str) -> None:
     """What one view missed is no background: the others measured there."""

@@ -24,6 +24,7 @@ from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Reading, Source, Splat
 
+ROUNDING = 2.0**-24  # of a number in single precision, relative to it
 FAR_OFF = 10.0  # median noise scales
 AROUND = 3  # pixels from which an interpolated pixel takes its error bar
 
@@ -60,7 +61,7 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])
-    return Assessment(confidence, sigma, evidence, growth, scales)
+    return Assessment(confidence, _at_least_rounding(sigma, depth), evidence, growth, scales)
 
 
 def leave_unknown(assessed: Assessment, depth: Floats, least: float) -> tuple[Floats, Floats, Floats]:
@@ -86,6 +87,12 @@ def _at_least(variance: Floats, least: np.float32) -> Floats:
     """The variance (H, W), or the least one; NaN stays."""
     out: Floats = np.where(variance < least, least, variance)
     return out
+
+
+@one_pass
+def _at_least_rounding(sigma: Floats, depth: Floats) -> Floats:
+    """Sigma (H, W), at least the rounding of a depth in single precision: nobody divides by zero."""
+    return np.maximum(sigma, np.float32(ROUNDING) * np.abs(depth))
 
 
 @one_pass

@@ -67,9 +67,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
         return surface
     away = in_units(measured(near, surface, backend), surface, unit)
     scales = scales_of(away, backend)
-    if not independence(
-        away, middle_of(scales.ravel().tolist()), blind, backend
-    ):  # small parts are no better placed than those of the others
+    usual = middle_of(scales.ravel().tolist())
+    if not independence(away, usual, blind, backend):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     wide = _widened(surface, part) if alone else part
