@@ -329,7 +329,7 @@ def cases(i: Inputs) -> list[Case]:
             )
             for number in (1, 2)
         ),
-        (rounding._spread, (i.stack(), i.unit(), *(i.per_view() for _ in range(4))), {}),
+        (rounding._spread, (i.stack(), i.unit(), i.unit(), *(i.per_view() for _ in range(4))), {}),
         (uncertainty._variance_of, (0.04 * i.doubles(), i.doubles()), {}),
         (uncertainty._inside_and_known, (i.map(),), {}),
         (uncertainty._bend, (i.map(), i.unit(), 9 * i.doubles(), i.positive(), i.map(np.float64)), {}),
@@ -370,6 +370,8 @@ def cases(i: Inputs) -> list[Case]:
         ),
         (assess._at_least_rounding, (i.map(), i.map()), {}),
         (assess._at_least, (i.doubles(), f32(0.3)), {}),
+        (belief._in_front, (i.map(), i.map(), 0.02 * i.unit()), {}),
+        (belief._unless_in_front, (i.positive(), i.mask(), i.positive()), {}),
         (belief._shares, (i.positive(), i.positive(), i.map()), {}),
         (belief._smooth, (i.map(), i.unit()), {}),
         (belief._unlike, (i.positive(), i.positive()), {}),

@@ -101,6 +101,23 @@ def test_rods_before_a_wall_stay_however_thin(noise: float, width: float, count:
     assert (away > 0.2)[truth > 4].mean() < 0.005
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_thin_things_that_only_the_reference_measured_are_not_denied_with_confidence(noise: float) -> None:
+    """Rods that move by half a pixel from view to view cannot be told from errors that a sensor repeats."""
+    rng, views, truth = np.random.default_rng(6), [], np.zeros(0)
+    for step in range(-3, 4):
+        place = np.arange(80) + 75 * 0.02 * step / 3
+        rods = np.any([np.abs(place - column) < 0.5 for column in (12.3, 28.1, 45.6, 65.9)], axis=0)
+        depth = np.broadcast_to(np.where(rods, 3.0, 4.2), (60, 80))
+        noisy = depth * (1 + noise * rng.normal(size=depth.shape))
+        views.append(View(noisy.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.02 * step, 0.0, 0.0]))))
+        truth = depth if step <= 0 else truth
+    result = fuse(views)
+    gone = np.abs(result.depth - truth) > 0.2  # unknown pixels are not
+    assert gone.mean() < 0.003
+    assert np.isfinite(result.depth).mean() > 0.9
+
+
 def test_sigma_is_never_zero() -> None:
     """Of exact views it is at least the rounding of a depth in single precision."""
     wall = np.full((40, 50), 4.2, np.float32)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
-from cfusion.auto import uncertainty
-from cfusion.auto.rounding import Rounding, rounding_of, roundings_of, spread_over_steps, steps_of
+from cfusion.auto import rounding, uncertainty
+from cfusion.auto.rounding import Rounding, rounding_of, spread_over_steps, steps_of
 from cfusion.kernels.depth_noise import DepthNoise
 
 BACKEND = kernels.load("numpy")
@@ -110,6 +110,7 @@ class TestSpread:
     """Observations are moved by -1/2 to 1/2 of their step, evenly over pixels and views."""
 
     depth = np.full((5, 40, 60), 2.0, np.float32)
+    depth[:, 0, 0] += np.arange(5)  # no copies
 
     def moved(self, *roundings: Rounding | None) -> np.ndarray:
         maps = self.depth[: len(roundings)].copy()
@@ -128,10 +129,21 @@ class TestSpread:
         assert share.var() == pytest.approx(1 / 12, rel=0.05)
 
     def test_neighbours_and_views_are_moved_otherwise(self) -> None:
-        share = np.nan_to_num(self.moved(*[Rounding(1.0, DepthNoise(1.0, 0), place) for place in range(5)]))
+        share = np.nan_to_num(self.moved(*[Rounding(1.0, DepthNoise(1.0, 0))] * 5))
         for one, other in ((share[:, 2:], share[:, :-2]), (share[..., 2:], share[..., :-2])):  # as far as rho looks
             assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.05
         assert np.abs(share.mean(axis=0)).max() < 0.15  # by chance some would be 0.3 off
+
+    @pytest.mark.parametrize("count", [2, 3, 5, 11])
+    def test_no_view_is_moved_as_another_one(self, count: int) -> None:
+        """Else the offsets of held-out views would be predicted, as if they were surface."""
+        levels = 2 + np.arange(count, dtype=np.float32)[:, None, None]
+        stack = Stack(levels * np.ones((100, 100), np.float32))
+        found = spread_over_steps(stack, [Rounding(1.0, DepthNoise(1.0, 0))] * count, BACKEND)
+        share = (found.depths - stack.depths).reshape(count, -1)
+        alike = np.corrcoef(share)[~np.eye(count, dtype=bool)]
+        assert alike.max() < 0.05
+        assert alike.min() > -0.55
 
     def test_a_view_without_steps_stays(self) -> None:
         share = self.moved(None, Rounding(1.0, DepthNoise(1.0, 0)))
@@ -150,16 +162,16 @@ class TestSpread:
 
 
 class TestPlaces:
-    """Offsets are those of a place among the maps, which depends on what they contain."""
+    """Offsets are those of a place among the observations, which depends on what they are."""
 
     maps = tuple(np.round(floor(seed=seed) * 20).astype(np.float32) / 20 for seed in range(4))
 
-    def places(self, *maps: np.ndarray) -> list[int | None]:
-        return [None if each is None else each.place for each in roundings_of(maps, BACKEND)]
+    def places(self, *maps: np.ndarray) -> list[int]:
+        return rounding._places(Stack(np.stack(maps)), range(len(maps)), BACKEND).tolist()
 
     def test_the_order_of_the_maps_does_not_matter(self) -> None:
         places = self.places(*self.maps)
-        assert sorted(place for place in places if place is not None) == [0, 1, 2, 3]
+        assert sorted(places) == [0, 1, 2, 3]
         order = [2, 0, 3, 1]
         assert self.places(*(self.maps[view] for view in order)) == [places[view] for view in order]
 
@@ -171,8 +183,9 @@ class TestPlaces:
         assert first == third == last
         assert {first, second} == {0, 1}
 
-    def test_maps_without_steps_have_none(self) -> None:
-        assert self.places(self.maps[0], floor(), np.full((90, 120), NAN), self.maps[1][:50]).count(None) == 2
+    def test_copies_of_a_map_from_other_places_are_none(self) -> None:
+        """They are not held out together: with the same offsets, one would predict the other's."""
+        assert len(set(self.places(self.maps[0], self.maps[0] + np.float32(0.001)))) == 2
 
 
 STEP = 0.05

@@ -57,7 +57,10 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
     exact = source.reference if outlines.exact else None
-    confidence = belief.confidence(evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced)
+    own = source.maps[source.reference] if source.rereads else None
+    confidence = belief.confidence(
+        evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own
+    )
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])

@@ -22,7 +22,7 @@ from cfusion.auto.occlusion import observe
 from cfusion.auto.outlines import UNTOLD
 from cfusion.auto.registration import registered
 from cfusion.auto.rivals import with_rivals
-from cfusion.auto.rounding import roundings_of, spread_over_steps
+from cfusion.auto.rounding import rounding_of, spread_over_steps
 from cfusion.auto.settings import PAPERS, Settings
 from cfusion.auto.small_parts import restore
 from cfusion.auto.surface import blend
@@ -54,7 +54,7 @@ class Auto:
         backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
         inverse, quiet, weighing, outlines, read = False, False, None, UNTOLD, None
-        roundings = roundings_of(source.maps, backend)
+        roundings = [rounding_of(each, backend) for each in source.maps]
         spread = partial(spread_over_steps, roundings=roundings, backend=backend)
         if source.rereads and source.n_views > 1:
             surface, inverse = first_surface(source, roundings, settings, self.solver, backend)

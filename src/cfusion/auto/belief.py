@@ -11,8 +11,9 @@ and views of one sensor err alike: this term counts from two views on. So does b
 neighbours in noise scales, and, where the reference's outlines are misplaced, z, the range of depths within two pixels
 over the least range of a step: by that much a misplaced pixel is off. Where there are three or more views, one alone is
 not believed beside a step. Where the reference's outlines are exact, what it measured is believed alone and b does not
-count, but for odd pixels, which fewer than four of their eight neighbours are near. v is the error bar of the surface
-found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
+count, but for odd pixels, which fewer than four of their eight neighbours are near. A thin thing that the reference
+measured in front of the surface, like two of its neighbours, may be there though others see past it: not believed. v is
+the error bar of the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
+from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import PASSES, ratio
-from cfusion.auto.surface import alike_around, shown, where_known
+from cfusion.auto.surface import alike_around, nearest_around, shown, where_known
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
@@ -40,6 +42,7 @@ CONFIRMED = 1.5  # supporting views below which a pixel has but one
 EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
+FEWEST_OF_A_ROD = 2  # of eight neighbours that measured the same
 FEWEST_ALIKE = 4  # of eight neighbours: fewer are no surface, but a spot of the outliers of one view
 
 
@@ -52,11 +55,13 @@ def confidence(
     outlines_of: int | None = None,
     *,
     misplaced: bool = False,
+    own: DepthMap | None = None,
 ) -> Floats:
     """The probability (H, W) that depth is right, zero where it is unknown.
 
     noise (H, W) is that of one observation; unsure (H, W) the error bar as far as it counts, NaN if there is none.
-    `outlines_of` is a view whose outlines are exact; `misplaced` says that those of the reference are not.
+    `outlines_of` is a view whose outlines are exact; `misplaced` says that those of the reference are not. `own` (H, W)
+    is what the reference itself measured.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
@@ -67,10 +72,13 @@ def confidence(
     bend = out_of_line(depth, noise)
     size = backend.local_depth_range(backend.arrays.ascontiguousarray(depth), REACH) if many and misplaced else noise
     if many and outlines_of is not None:
-        own = evidence.support[outlines_of], evidence.weights[outlines_of]
-        step, bend = _unless_outlined(depth, noise, *own, step, bend)
+        outlined = evidence.support[outlines_of], evidence.weights[outlines_of]
+        step, bend = _unless_outlined(depth, noise, *outlined, step, bend)
     edge = _against(edge, step, size, noise)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
+    if own is not None and many:
+        front = _in_front(own, depth, noise)
+        out = _unless_in_front(out, front, wide_parts(front, backend))
     return _unless_alone(out, support, measured, step) if len(evidence.support) >= MORE else out
 
 
@@ -128,6 +136,20 @@ def _unless_outlined(
     odd = alike_around(depth, np.float32(EDGE) * noise) < FEWEST_ALIKE
     out = ~support | (weight < HALF) | odd
     return step & out, np.where(out, bend, np.float32(0))
+
+
+@one_pass
+def _in_front(own: DepthMap, depth: DepthMap, noise: Floats) -> Mask:
+    """Pixels (H, W) where a map is in front of all of a surface within a pixel, and like two of its neighbours."""
+    limit = np.float32(EDGE) * noise
+    out: Mask = (nearest_around(depth) - own > limit) & (alike_around(own, limit) >= FEWEST_OF_A_ROD)
+    return out
+
+
+@one_pass
+def _unless_in_front(probability: Floats, front: Mask, wide: Floats) -> Floats:
+    """The probability (H, W), limited at thin things in front of the surface; wide ones are what moved, or outliers."""
+    return np.where(front & (wide < 0.5), np.minimum(probability, np.float32(ALONE)), probability)
 
 
 @one_pass

@@ -101,11 +101,11 @@ def tallied(
     """
     next_to, _, around, *_ = reliefs
     limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, max(1, (len(weights) - 1) // 2)))
-    masks = alike, wrong, surely, _wide(surely, backend)
+    masks = alike, wrong, surely, wide_parts(surely, backend)
     return Tally(*map(float, _tally(*masks, weights, reference, next_to, around, *limits)))
 
 
-def _wide(mask: Mask, backend: Backend) -> Floats:
+def wide_parts(mask: Mask, backend: Backend) -> Floats:
     """More than zero (H, W) beside squares that are all in the mask: parts of a thing, not of an outline."""
     out: Floats
     (out,) = window_sums(_cores(*window_sums(_counted(mask), CORE, backend)), BESIDE, backend)
@@ -142,7 +142,7 @@ def put_in_place(
     wide: wider parts are things that only the reference saw, or its errors.
     """
     found: tuple[Mask, DepthMap] = _placed(
-        alike, _wide(alike, backend), near, np.float32(STEP) * scale, surface, depths, reference
+        alike, wide_parts(alike, backend), near, np.float32(STEP) * scale, surface, depths, reference
     )
     return found
 

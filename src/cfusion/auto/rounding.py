@@ -13,9 +13,10 @@ On a wall within one step all observations are off alike: neither their residual
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, stride_for
 from cfusion.auto.surface import known_sample
@@ -33,53 +34,14 @@ MOST_STEPS, WHOLE, EVEN = 4.5, 0.25, 0.9  # of distances up to so many steps (se
 LESS_THAN_A_STEP, FEW_STEPS = 0.5, 3.5  # differences between neighbours on a slope
 BENT = 0.25  # share of the slope's pixels whose two differences are not the same
 COPY_SAMPLE = 5_000  # pixels by which maps are compared
-NEXT = 0.618  # of a step, from place to place: the offsets of a pixel's observations are spread evenly
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Depths in steps of this size at the middle depth, which grow with it; and the place of the map among others."""
+    """Depths in steps of this size at the middle depth, which grow with it."""
 
     step: float
     growth: DepthNoise
-    place: int = 0
-
-
-def roundings_of(maps: Sequence[DepthMap], backend: Backend) -> list[Rounding | None]:
-    """The rounding of each map; places do not depend on the order of the maps, and copies share theirs.
-
-    Copies moved by different shares of a step would pass for maps with errors of their own.
-    """
-    found = [rounding_of(each, backend) for each in maps]
-    rounded = [(view, each) for view, each in enumerate(found) if each is not None]
-    samples = {view: backend.to_host(_spaced(maps[view], COPY_SAMPLE)) for view, _ in rounded}
-    first: list[int] = []  # map of each place
-    for view, each in sorted(rounded, key=lambda one: _content(samples[one[0]])):
-        alike = (place for place, other in enumerate(first) if _are_copies(samples[view], samples[other]))
-        place = next(alike, len(first))
-        if place == len(first):
-            first.append(view)
-        found[view] = replace(each, place=place)
-    return found
-
-
-def _spaced(depth: DepthMap, most: int) -> DepthMap:
-    every = stride_for(depth.size, most)
-    return depth[::every, ::every]
-
-
-def _content(depth: DepthMap) -> tuple[int, float]:
-    """Number and sum of the known depths."""
-    known = np.isfinite(depth)
-    return int(known.sum()), float(np.where(known, depth, 0).sum(dtype=np.float64))
-
-
-def _are_copies(one: DepthMap, other: DepthMap) -> bool:
-    """Whether all pixels that both maps measured are equal."""
-    if one.shape != other.shape:
-        return False
-    both = np.isfinite(one) & np.isfinite(other)
-    return bool(both.any() and np.array_equal(one[both], other[both]))
 
 
 def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
@@ -134,19 +96,62 @@ def spread_over_steps(stack: Stack, roundings: Sequence[Rounding | None], backen
         if rounding is not None:
             power = rounding.growth.power
             steps[power, view] = rounding.step / rounding.growth.middle**power
-    places = [0 if each is None else each.place for each in roundings]
-    drawn = backend.to_device(np.random.default_rng(0).random(stack.shape, np.float32), np.float32)
-    views = (NEXT * np.array(places))[:, None, None].astype(np.float32)
+    places = _places(stack, [view for view, each in enumerate(roundings) if each is not None], backend)
+    rng, number = np.random.default_rng(0), _prime(int(places.max()) + 1)
+    drawn, apart = rng.random(stack.shape, np.float32), rng.integers(1, number, stack.shape) / number
+    maps = (backend.to_device(each, np.float32) for each in (drawn, apart))
     depths = stack.depths.copy()
-    rewrite(_spread, (depths,), depths, drawn, views, *steps)
+    rewrite(_spread, (depths,), depths, *maps, places[:, None, None].astype(np.float32), *steps)
     return Stack.unchecked(depths, stack.weights, stack.camera, stack.image, stack.filled)
 
 
+def _places(stack: Stack, views: Sequence[int], backend: Backend) -> NDArray[np.int_]:
+    """The place (K,) of each view among those with steps: by what its observations are, not by the order of the views.
+
+    Copies share theirs: moved by different shares of a step, they would pass for views with errors of their own.
+    """
+    every = stride_for(stack.depths[0].size, COPY_SAMPLE)
+    samples = backend.to_host(stack.depths[:, ::every, ::every])
+    places, first = np.zeros(stack.views, np.int_), list[int]()  # the view of each place
+    for view in sorted(views, key=lambda view: _content(samples[view])):
+        alike = (place for place, other in enumerate(first) if _are_copies(samples[view], samples[other]))
+        places[view] = next(alike, len(first))
+        if places[view] == len(first):
+            first.append(view)
+    return places
+
+
+def _content(depth: DepthMap) -> tuple[int, float]:
+    """Number and sum of the known depths."""
+    known = np.isfinite(depth)
+    return int(known.sum()), float(np.where(known, depth, 0).sum(dtype=np.float64))
+
+
+def _are_copies(one: DepthMap, other: DepthMap) -> bool:
+    """Whether all pixels that both maps measured are equal."""
+    both = np.isfinite(one) & np.isfinite(other)
+    return bool(both.any() and np.array_equal(one[both], other[both]))
+
+
+def _prime(least: int) -> int:
+    """The least prime that is not smaller."""
+    number = max(least, 2)
+    while any(number % divisor == 0 for divisor in range(2, int(np.sqrt(number)) + 1)):
+        number += 1
+    return number
+
+
 @one_pass
-def _spread(depths: Floats, drawn: Floats, view: Floats, constant: Floats, linear: Floats, square: Floats) -> Floats:
-    """Depths (K, H, W) plus an offset of -1/2 to 1/2 steps."""
-    place = drawn + view
-    share = place - np.floor(place) - np.float32(0.5)
+def _spread(
+    depths: Floats, drawn: Floats, apart: Floats, place: Floats, constant: Floats, linear: Floats, square: Floats
+) -> Floats:
+    """Depths (K, H, W) plus an offset of -1/2 to 1/2 steps.
+
+    Offsets of a pixel are evenly spread over the places: `apart` (H, W) is m / p with a prime p and 0 < m < p drawn for
+    each pixel. So those of any two places are as good as unrelated, and none predicts another.
+    """
+    at = drawn + place * apart
+    share = at - np.floor(at) - np.float32(0.5)
     out: Floats = depths + share * (constant + depths * (linear + depths * square))
     return out
 

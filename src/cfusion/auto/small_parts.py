@@ -17,7 +17,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise, middle_of, reading_error
 from cfusion.auto.pooling import window_sums
-from cfusion.auto.surface import AROUND, alike_around
+from cfusion.auto.surface import AROUND, alike_around, nearest_around
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import (
     NEAREST,
@@ -102,11 +102,7 @@ def _or_rods(core: Floats, surface: DepthMap, own: DepthMap, unit: Floats, scale
 
     A pixel of a jagged outline is beside a surface of its own depth; a rod is not, however thin. And their number.
     """
-    nearest = surface
-    for down, right in AROUND:
-        beside = neighbour(surface, down, right, np.nan)
-        nearest = np.where(beside < nearest, beside, nearest)
-    in_front = (nearest - own) / unit > np.float32(OTHER) * scale
+    in_front = (nearest_around(surface) - own) / unit > np.float32(OTHER) * scale
     rod = in_front & (alike_around(own, np.float32(SAME) * scale * unit) >= 2)
     both = (core[0] > 0) | rod
     return np.stack([both.astype(np.float32)]), both.sum()

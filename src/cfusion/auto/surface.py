@@ -50,6 +50,15 @@ def alike_around(depth: Floats, limit: Floats) -> Any:
     return same
 
 
+def nearest_around(surface: Floats) -> Floats:
+    """The least known depth (H, W) of a surface within a pixel, NaN where it is unknown itself."""
+    nearest = surface
+    for down, right in AROUND:
+        beside = neighbour(surface, down, right, np.nan)
+        nearest = np.where(beside < nearest, beside, nearest)
+    return nearest
+
+
 @one_pass
 def count_known(values: Floats) -> Any:
     """How many of the values are not NaN."""
