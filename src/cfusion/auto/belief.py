@@ -140,9 +140,10 @@ def _unless_outlined(
 
 @one_pass
 def _in_front(own: DepthMap, depth: DepthMap, noise: Floats) -> Mask:
-    """Pixels (H, W) where a map is in front of all of a surface within a pixel, and like two of its neighbours."""
+    """Pixels (H, W) where a map is in front of all of a surface within a pixel, as are two neighbours like it."""
     limit = np.float32(EDGE) * noise
-    out: Mask = (nearest_around(depth) - own > limit) & (alike_around(own, limit) >= FEWEST_OF_A_ROD)
+    front = np.where(nearest_around(depth) - own > limit, own, np.float32(np.nan))
+    out: Mask = alike_around(front, limit) >= FEWEST_OF_A_ROD
     return out
 
 
