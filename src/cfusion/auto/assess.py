@@ -49,7 +49,8 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
-    step = steps_of(depth, rounding_of(source.maps[source.reference], backend)) / unit
+    measured_here = source.maps[source.reference]
+    step = steps_of(depth, rounding_of(measured_here, backend)) / unit
     residuals = _residuals(found, unit, step, FAR_OFF * usual)
     variance = _at_least(variance, np.float32(variance_of_far(residuals, found.task.stack.weights, backend)))
     sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, step, backend)
@@ -57,7 +58,7 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
     exact = source.reference if outlines.exact else None
-    own = source.maps[source.reference] if source.rereads else None
+    own = measured_here if source.rereads else None
     confidence = belief.confidence(
         evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own
     )

@@ -4,8 +4,8 @@ Sensors with few levels of disparity and maps stored as integers have depths in 
 depths, p = 2 for rounded disparities. A sum of |x - d| over rounded depths d is least at one of them: the surface of a
 wall would stick to the level nearest to it, by up to half a step, however many observations there are. So observations
 are spread over their step before a fit, as those of a rounded depth are in truth: their sum is then least where the
-share of levels above and below says, as in the median of grouped data. Only fits see them: a
-measurement is compared with the surface as it is.
+share of levels above and below says, as in the median of grouped data. Only fits see the offsets: a measurement is
+compared with the surface as it is.
 
 On a wall within one step all observations are off alike: neither their residuals nor halves of them show it.
 """
@@ -79,8 +79,8 @@ def _in_single_steps(depth: DepthMap, rounding: Rounding, backend: Backend) -> b
     for lines in (backend.to_host(depth[::every]), backend.to_host(depth[:, ::every]).T):
         step = rounding.step * rounding.growth.unit((lines[:, 1:] + lines[:, :-1]) / 2)
         apart = np.diff(lines) / np.where(step > 0, step, np.nan)
-        near = (np.abs(apart) < FEW_STEPS) & (np.abs(apart) > LESS_THAN_A_STEP)
-        small = np.abs(apart) < FEW_STEPS
+        size = np.abs(apart)
+        small, near = size < FEW_STEPS, (size < FEW_STEPS) & (size > LESS_THAN_A_STEP)
         sloped = (near[:, 1:] & small[:, :-1]) | (near[:, :-1] & small[:, 1:])
         bends.append(np.abs(np.diff(apart))[sloped])
     bend = np.concatenate(bends)

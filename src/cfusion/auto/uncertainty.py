@@ -71,10 +71,7 @@ LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about t
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
 UNIFORM = 1 / 12  # variance of a uniform distribution, over the square of its width
-ONE_LEVEL, TWO_LEVELS = (
-    (OVER_MEAN / 4) ** 2,
-    (OVER_MEAN / 3) ** 2,
-)  # s^2 of uniform and triangular distributions, in step^2
+ONE_LEVEL, TWO_LEVELS = (OVER_MEAN / 4) ** 2, (OVER_MEAN / 3) ** 2  # s^2 of uniform, triangular distributions, step^2
 WITHIN_STEP = 1 / 20  # of a step: observations are not uniformly distributed within it
 TOWARDS_MEAN = 0.25  # of the distance to the mean pose: the truth may be the reference's own pose, or the mean
 

@@ -151,24 +151,12 @@ def _pixels(problem: Problem, slope: Floats, factor: float, box: Box) -> float:
         return float(np.sum(definition.pixel_bound(problem, factor * slope, box)[inside]))
     rows, ends = np.zeros(slope.shape[0]), (factor, box.low, box.high)
     if seen.scatter is not None:
-        in_bands(
-            slope.shape,
-            (
-                _l2_pixels,
-                slope,
-                seen.values[0],
-                seen.total,
-                seen.scatter,
-                problem.confidence,
-                problem.links,
-                *ends,
-                rows,
-            ),
-        )
+        data = seen.values[0], seen.total, seen.scatter
+        in_bands(slope.shape, (_l2_pixels, slope, *data, problem.confidence, problem.links, *ends, rows))
     else:
         pixels = with_lines(_l1_pixels, 6, slope.shape[1])
-        data = (seen.values, np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights)
-        in_bands(slope.shape, (pixels, slope, *data, problem.confidence, problem.links, *ends, rows))
+        weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
+        in_bands(slope.shape, (pixels, slope, seen.values, weights, problem.confidence, problem.links, *ends, rows))
     return float(rows.sum())
 
 
