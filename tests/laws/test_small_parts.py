@@ -194,3 +194,20 @@ def test_outliers_of_one_depth_are_no_rods(seed: int) -> None:
     wall = np.full(camera.shape, 4.2, np.float32)
     restored = restore(Posed.of(views, 1, NUMPY), wall, NUMPY)
     assert np.mean(restored < 4) < 0.01
+
+
+@pytest.mark.parametrize("count", [3, 7])
+@pytest.mark.parametrize(("step", "at"), [(0.35, 76.0), (0.35, 77.5), (0.6, 74.0)])
+def test_a_post_that_is_outside_the_images_of_the_others_stays(count: int, step: float, at: float) -> None:
+    """They see the wall behind it, which denies nothing; the single view showed it, and all together lost it."""
+    camera, views, near, far = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60), [], 6.0, 40.0
+    columns = (np.arange(80) - camera.cx) / camera.fx * near
+    for k in range(count):
+        place = step * (k - count + 1)
+        post = np.abs(columns + place - (at - camera.cx) / camera.fx * near) < near / camera.fx
+        truth = np.where(post, near, far) * np.ones((60, 1))
+        noisy = truth + np.random.default_rng(k).normal(0, 0.1, truth.shape)
+        views.append(View(noisy.astype(np.float32), camera, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    result = fuse(views, reference=count - 1, min_confidence=0.0)
+    assert np.nanmax(np.abs(result.depth - truth)) < 1
+    assert np.isfinite(result.depth).all()

@@ -53,7 +53,7 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, quiet, weighing, outlines, read = False, False, None, UNTOLD, None
+        inverse, quiet, weighing, outlines, read, smooth = False, False, None, UNTOLD, None, None
         roundings = [rounding_of(each, backend) for each in source.maps]
         spread = partial(spread_over_steps, roundings=roundings, backend=backend)
         if source.rereads and source.n_views > 1:
@@ -65,11 +65,11 @@ class Auto:
             if surface is None:
                 judging = stack = source.first(settings.splat, backend)
             else:
-                observed, read = observe(source, surface, settings, backend, read, outlines), None
-                stack, judging, surface = observed.stack, observed.judging, observed.surface
-                readings += 1
-                weighing, quiet, outlines = Weighing(surface, observed.growth), observed.quiet, observed.outlines
-                edges = edge_weights(surface, observed.noise) if observed.edges else None
+                observed, read = observe(source, surface, settings, backend, read, outlines, smooth), None
+                stack, judging, surface, noise = observed.stack, observed.judging, observed.surface, observed.noise
+                readings, weighing = readings + 1, Weighing(surface, observed.growth, noise)
+                quiet, outlines = observed.quiet, observed.outlines
+                edges = edge_weights(surface, noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), spread(stack), backend)
             if choices is None and turn is not Turn.guess:
                 judged = task if judging is stack else prepare(task.energy, spread(judging), backend)
@@ -81,7 +81,7 @@ class Auto:
             share = settings.damping if readings > 1 else 1.0
             surface = found.depth if surface is None else blend(surface, found.depth, share)
             if turn is not Turn.final:
-                surface = restore(source, surface, backend)
+                smooth, surface = surface, restore(source, surface, backend)
             if turn is Turn.guess:
                 surface = with_rivals(source, surface, backend, within=1)
         chosen = {name: value for name, value in vars(guess).items() if name not in OPTIONAL or value}

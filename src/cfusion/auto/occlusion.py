@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,16 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import UNTOLD, Outlines, measured_alike, of_reference, put_in_place, tallied
+from cfusion.auto.outlines import (
+    UNTOLD,
+    Outlines,
+    held_by_reference,
+    measured_alike,
+    of_reference,
+    put_in_place,
+    tallied,
+    wide_parts,
+)
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
@@ -21,7 +30,7 @@ from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass, rewrite
-from cfusion.source import Source
+from cfusion.source import Reading, Source
 
 HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hidden
 CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
@@ -29,6 +38,8 @@ LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed th
 FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
 INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
 MOST_SHARED = 0.5  # independence: with less, errors that neighbouring pixels share displace outlines
+MAJORITY = 0.7  # of the views that see a point of the surface or past it: fewer say that it is not there
+VOTERS = 10  # other views, and those equally near
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
 
@@ -53,6 +64,7 @@ def observe(
     backend: Backend,
     read: Read | None = None,
     outlines: Outlines = UNTOLD,
+    smooth: DepthMap | None = None,
 ) -> Observed:
     """The observations (K, H, W) of the surface, weighed by the noise model.
 
@@ -62,26 +74,17 @@ def observe(
     if others confirm it and it is no speck.
 
     `read` is a reading of the same surface at the nearest pixels, if there is one already; it is overwritten.
-    `outlines` are those of the reference as found in the last reading.
+    `outlines` are those of the reference as found in the last reading; `smooth` is the surface before small parts were
+    put back, which the next fit would smooth away again.
     """
     reference, gate, count = source.reference, settings.gate, source.n_views
-    reading = source.at(surface, [0.0] * count, backend) if read is None else read.reading
-    growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
-    unit = growth.unit(surface)
-    slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
-    perspective = isinstance(source.frame.camera, Pinhole)
-    away, least = in_units(reading.depths, surface, unit), noise.least_scale(growth.middle, perspective=perspective)
-    scales, _ = noise.residual_scales(away, backend, least)
-    if noise.middle_of(scales) < slope:  # noise below the surface's change between pixels: read with interpolation
-        agreements = [gate * max(scale, slope) for scale in scales]
-        reading = source.at(surface, agreements, backend)
-        away = in_units(reading.depths, surface, unit)
-        scales, _ = noise.residual_scales(away, backend, least)
-    depths, weights, usual = reading.depths, reading.weights, noise.middle_of(scales)
-    usual = usual if usual > 0 else 1e-12
-    limits = [gate * max(scale, slope, 1e-12) for scale in scales]
+    seen = _readings(source, surface, gate, read, backend)
+    reading, growth, unit, away = seen.reading, seen.growth, seen.unit, seen.away
+    depths, weights, scales, usual = reading.depths, reading.weights, seen.scales, seen.usual
     # nothing hides the reference's own measurements
+    limits = [gate * max(scale, seen.slope, 1e-12) for scale in scales]
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
+    size = np.float32(max(usual, seen.slope))  # of the differences that a point of the surface has
     parallax = source.parallax(surface, backend)
     off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
     blind = noise.reading_error(source.frame.camera, growth.middle)
@@ -89,7 +92,7 @@ def observe(
     numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
     tolerance, misread, own_noise = _times(unit, *numbers)
     behind = source.hidden(surface, tolerance, backend)
-    if perspective:
+    if isinstance(source.frame.camera, Pinhole):
         behind = behind | (depths <= 0)  # behind the reference
     others = (np.arange(count) != reference)[:, None, None]
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
@@ -97,32 +100,41 @@ def observe(
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
     trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
-    wrong = _further(depths[reference], surface, unit, np.float32(gate * max(usual, slope)))
+    wrong = _further(depths[reference], surface, unit, np.float32(gate) * size)
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     support = _support(weights, reference)
+    placed, held, edges_exact = None, None, exact
     if count > 1:
-        weighed |= noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
+        put_back = surface != (surface if smooth is None else smooth)
+        held = put_back if outlines.held is None else put_back | outlines.held
+        reliefs, surely = reliefs_of(surface, unit, backend), wrong & trustworthy
+        contested = _contested(surface, away, weights, parallax, reference, np.float32(gate) * size, backend)
+        own_unit = growth.unit(_further_one(surface, depths[reference]))  # noise at its own depth, if that is further
+        alike = measured_alike(surely, depths[reference], surface, own_unit, size)
+        told = tallied(alike, wrong, surely, contested, weights, reference, reliefs, size, backend)
+        shared = exact <= MOST_SHARED
+        jagged = told.jagged and not outlines.exact
+        if told.in_place and not shared:
+            thin = _thin(alike, wide_parts(alike, backend))
+            reliefs = reliefs_of(_either(thin, depths[reference], surface), unit, backend)
+            held = held | (thin & contested)
+        noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        reliefs = reliefs_of(surface, unit, backend)
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
-    placed, edges_exact = None, exact
-    if count > 1:
-        size = np.float32(max(usual, slope))
-        surely = wrong & trustworthy
-        alike = measured_alike(surely, depths[reference], unit, size)
-        told = tallied(alike, wrong, surely, weights, reference, reliefs, size, backend)
-        shared = exact <= MOST_SHARED
         undecided = outlines.exact is None and not shared
-        jagged = told.jagged and not outlines.exact
         misplaced = jagged or (shared and told.doubtful)
-        outlines = Outlines(told.exact if undecided else outlines.exact, misplaced)
+        outlines = Outlines(told.exact if undecided else outlines.exact, misplaced, held)
         if outlines.exact and not shared:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
-            wrong = wrong & ~placed
-        if not jagged:  # beside an edge all others may show the other side: they count as little as they weigh
+            wrong, outlines = wrong & ~placed, replace(outlines, held=held | placed)
+        if not told.clean or shared:  # of blobs, and of errors that neighbours share, nothing is held
+            held = None
+        if not jagged:
+            # beside an edge all others may show the other side: they count as little as they weigh
             support = _support(weights, reference)
+            wrong = wrong & ~contested
         elif not undecided:
             edges_exact = 0.0
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * edges_exact)
@@ -133,11 +145,45 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     frame = source.frame
     judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
+    if held is not None:
+        weights = held_by_reference(weights, held, reference)
+        stack = stack.with_depths(depths, weights)
     if placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
     quiet = usual < blind
     edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
     return Observed(stack, judging, surface, own_noise, growth, quiet, edges, outlines)
+
+
+@dataclass(frozen=True, eq=False)
+class _Readings:
+    """A reading of the surface, and the noise that it shows."""
+
+    reading: Reading
+    growth: DepthNoise
+    unit: Floats  # (H, W) of the noise
+    slope: float  # usual change of the surface between pixels, in that unit, as the rest
+    away: Floats  # (K, H, W) residuals
+    scales: list[float]  # (K,) noise of the views
+    usual: float  # noise of the median view
+
+
+def _readings(source: Source, surface: DepthMap, gate: float, read: Read | None, backend: Backend) -> _Readings:
+    """The views read at the surface, between pixels if their noise is below its change from pixel to pixel."""
+    reading = source.at(surface, [0.0] * source.n_views, backend) if read is None else read.reading
+    growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
+    unit = growth.unit(surface)
+    slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
+    least = noise.least_scale(growth.middle, perspective=isinstance(source.frame.camera, Pinhole))
+    away = in_units(reading.depths, surface, unit)
+    scales, _ = noise.residual_scales(away, backend, least)
+    if noise.middle_of(scales) < slope:
+        agreements = [gate * max(scale, slope) for scale in scales]
+        reading = source.at(surface, agreements, backend)
+        away = in_units(reading.depths, surface, unit)
+        scales, _ = noise.residual_scales(away, backend, least)
+    usual = noise.middle_of(scales)
+    return _Readings(reading, growth, unit, slope, away, scales, usual if usual > 0 else 1e-12)
 
 
 def _alone(away: Floats, scale: float) -> bool:
@@ -172,6 +218,49 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
     """|depth - surface| > limit * unit, (H, W)."""
     out: Mask = np.abs(depth - surface) > limit * unit
     return out
+
+
+def _contested(
+    surface: DepthMap,
+    away: Floats,
+    weights: Floats,
+    parallax: Floats,
+    reference: int,
+    limit: np.float32,
+    backend: Backend,
+) -> Mask:
+    """Pixels (H, W) of the surface that too many of the nearest views see past, of those that see it or past it."""
+    voters = nearest(parallax, reference, VOTERS, backend)
+    if not voters:
+        none: Mask = surface < surface
+        return none
+    return _seen_past(away[voters], weights[voters], limit)
+
+
+@one_pass
+def _seen_past(away: Floats, weights: Floats, limit: np.float32) -> Mask:
+    support = (weights > 0).astype(np.float32).sum(axis=0)
+    past = (away > limit).astype(np.float32).sum(axis=0)
+    out: Mask = support < np.float32(MAJORITY) * (support + past)
+    return out
+
+
+@one_pass
+def _further_one(surface: DepthMap, own: DepthMap) -> DepthMap:
+    """The larger of two depths (H, W), the surface where the other is unknown."""
+    return np.where(own > surface, own, surface)
+
+
+@one_pass
+def _thin(alike: Mask, wide: Floats) -> Mask:
+    """Strips (H, W) of a mask, without its wide parts."""
+    out: Mask = alike & (wide < 0.5)
+    return out
+
+
+@one_pass
+def _either(where: Mask, one: DepthMap, other: DepthMap) -> DepthMap:
+    return np.where(where, one, other)
 
 
 @one_pass

@@ -10,7 +10,7 @@ these have away from edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ from cfusion.kernels.one_pass import one_pass
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
 CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
-DENIED = 0.03  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
-JAGGED = 0.08  # of the same pixels: with poses off 3 to 8 % are denied
+DENIED = 0.025  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
+JAGGED = 0.05  # of the same pixels: with poses off 3 to 8 % are denied
 SURELY = 0.01  # of the same pixels: with fewer denied, errors that neighbours share displace no outline
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
@@ -33,12 +33,13 @@ BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, 
 
 
 @one_pass
-def measured_alike(wrong: Mask, own: DepthMap, unit: Floats, scale: np.float32) -> Mask:
-    """Pixels (H, W) where the reference measured no point of the surface, but the same as beside them.
+def measured_alike(wrong: Mask, own: DepthMap, surface: DepthMap, unit: Floats, scale: np.float32) -> Mask:
+    """Pixels (H, W) where the reference measured no point of the surface, but the same as it has beside them.
 
     `scale` is the noise in units (H, W).
     """
-    out: Mask = wrong & (alike_around(own, np.float32(SAME) * scale * unit) >= FEWEST)
+    has = np.where(wrong, own, surface)
+    out: Mask = wrong & (alike_around(has, np.float32(SAME) * scale * unit) >= FEWEST)
     return out
 
 
@@ -48,6 +49,8 @@ class Outlines:
 
     exact: bool | None = None  # decided in the first reading that can tell
     misplaced: bool = False  # jagged, or displaced by errors that neighbouring pixels share, as in the latest reading
+    # pixels (H, W) where it measured small parts that were put back, or outlines: the next fits would lose them again
+    held: Mask | None = field(default=None, repr=False, compare=False)
 
 
 UNTOLD = Outlines()
@@ -57,7 +60,8 @@ UNTOLD = Outlines()
 class Tally:
     """Numbers of pixels that the reference measured."""
 
-    denied: float  # beside edges, where it measured no point of the surface and others did
+    doubted: float  # beside edges, where it measured no point of the surface and others did
+    denied: float  # of these, where few of the nearest see past the surface
     displaced: float  # of these, in strips too thin for things that moved, and its front end is sure
     beside: float  # all beside edges
     blobs: float  # far from edges, where it measured no point of the surface, but the same as beside them
@@ -74,20 +78,31 @@ class Tally:
         return self._tells and self.displaced > JAGGED * self.beside and self.far >= TELLING
 
     @property
+    def in_place(self) -> bool:
+        """Whether nothing is known against them."""
+        return self.clean and self.displaced <= DENIED * self.beside
+
+    @property
     def doubtful(self) -> bool:
         """Whether some are denied: of outlines that are surely in place, next to none is."""
-        return self.denied > SURELY * self.beside
+        return self.doubted > SURELY * self.beside
+
+    @property
+    def clean(self) -> bool:
+        """Whether there are no blobs of outliers, which have outlines as well."""
+        return self.blobs <= BLOBS * self.far
 
     @property
     def _tells(self) -> bool:
-        """Whether there are enough edges, and no blobs of outliers, which have outlines as well."""
-        return self.beside >= TELLING and self.blobs <= BLOBS * self.far
+        """Whether there are enough edges, and no blobs."""
+        return self.beside >= TELLING and self.clean
 
 
 def tallied(
     alike: Mask,
     wrong: Mask,
     surely: Mask,
+    contested: Mask,
     weights: Floats,
     reference: int,
     reliefs: Sequence[Floats],
@@ -101,7 +116,7 @@ def tallied(
     """
     next_to, _, around, *_ = reliefs
     limits = np.float32(STEP) * scale, np.float32(min(CONFIRMED, max(1, (len(weights) - 1) // 2)))
-    masks = alike, wrong, surely, wide_parts(surely, backend)
+    masks = alike, wrong, surely, contested, wide_parts(surely, backend)
     return Tally(*map(float, _tally(*masks, weights, reference, next_to, around, *limits)))
 
 
@@ -117,6 +132,7 @@ def _tally(
     alike: Mask,
     wrong: Mask,
     surely: Mask,
+    contested: Mask,
     wide: Floats,
     weights: Floats,
     reference: int,
@@ -124,13 +140,14 @@ def _tally(
     around: Floats,
     limit: np.float32,
     enough: np.float32,
-) -> tuple[Any, Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any, Any, Any]:
     """The numbers of `Tally`."""
     measured = weights[reference] > 0
     support = (weights > 0).astype(np.float32).sum(axis=0) - measured.astype(np.float32)
     beside, far = measured & (next_to > limit), measured & ~(around > limit)
-    denied, thin = beside & wrong & (support >= enough), surely & (wide < 0.5)
-    return denied.sum(), (denied & thin).sum(), beside.sum(), (far & alike).sum(), far.sum()
+    doubted, thin = beside & wrong & (support >= enough), surely & (wide < 0.5)
+    denied = doubted & ~contested
+    return doubted.sum(), denied.sum(), (denied & thin).sum(), beside.sum(), (far & alike).sum(), far.sum()
 
 
 def put_in_place(
@@ -145,6 +162,13 @@ def put_in_place(
         alike, wide_parts(alike, backend), near, np.float32(STEP) * scale, surface, depths, reference
     )
     return found
+
+
+def held_by_reference(weights: Floats, held: Mask, reference: int) -> Floats:
+    """Weights (K, H, W) of which the reference's makes up, where it holds, for what others lack of a usual pixel's."""
+    mass, known = _mass(weights)
+    own = (np.arange(len(weights)) == reference)[:, None, None]
+    return _held(weights, held, own, np.float32(mass / max(known, 1)))
 
 
 def of_reference(depths: Floats, weights: Floats, placed: Mask, reference: int) -> tuple[Floats, Floats]:
@@ -185,6 +209,12 @@ def _placed(
     """Pixels (H, W) beside edges that the reference measured elsewhere, and the surface with its measurements there."""
     placed = alike & (near > limit) & (wide < 0.5)
     return placed, np.where(placed, depths[reference], surface)
+
+
+@one_pass
+def _held(weights: Floats, held: Mask, own: Mask, usual: np.float32) -> Floats:
+    lacking = usual - np.where(own, np.float32(0), weights).sum(axis=0)
+    return np.where(held & own & (weights > 0), np.maximum(weights, lacking), weights)
 
 
 @one_pass

@@ -79,7 +79,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
     scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
-    return seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
+    found = seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
+    return _or_unseen(found, part, at_part[others]) if alone else found
 
 
 @one_pass
@@ -141,6 +142,13 @@ def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floa
         second = np.minimum(second, np.maximum(least, beside))
         least = np.minimum(least, beside)
     return np.where((second < size) & (thick <= 0.5), second, size)
+
+
+@one_pass
+def _or_unseen(found: DepthMap, part: DepthMap, at_part: Floats) -> DepthMap:
+    """The part (H, W) where no other view looks at it, with their residuals (K, H, W) there: none denies it."""
+    look = (~np.isnan(at_part)).astype(np.float32).sum(axis=0)
+    return np.where(look > 0, found, part)
 
 
 @one_pass

@@ -30,6 +30,7 @@ class Weighing:
 
     surface: DepthMap
     growth: DepthNoise
+    noise: Floats | None = None  # (H, W) of an observation in the unit of depth, if it is known
 
     def __call__(self, stack: Stack, *, inverse: bool) -> Stack:
         """The stack with weights for a solve in depth, or in inverse depth."""

@@ -80,9 +80,10 @@ class Task:
         median = self.backend.weighted_median(self.observations)
         return _start(self.backend, median, self.observations, self.inside(), self.fill_radius)
 
-    def initial_state(self) -> State:
+    def initial_state(self, start: Floats | None = None) -> State:
+        """The state from which a solve begins, at `start` or the median."""
         order = self.energy.regulariser.order if self.energy.regulariser else 1
-        return self.backend.initial_state(self.start, self.links, order)
+        return self.backend.initial_state(self.start if start is None else start, self.links, order)
 
     def whole_depth(self, x: Floats) -> Floats:
         """x as depth on the whole image, NaN outside the domain."""
