@@ -163,7 +163,8 @@ def test_blobs_far_from_edges_are_no_exact_outlines() -> None:
 
 def test_without_the_reference_the_wall_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the law above can fail."""
-    monkeypatch.setattr(outlines, "DENIED", -1.0)
+    for limit in ("DENIED", "SURELY"):
+        monkeypatch.setattr(outlines, limit, -1.0)
     off = np.abs(fuse(views_of(noisy(0)), min_confidence=0.0).depth - TRUTH)
     assert (off > 1).sum() > 20
 
@@ -256,6 +257,31 @@ def test_few_denied_pixels_are_no_jagged_outlines_nor_are_blobs() -> None:
     assert not told.in_place
     assert replace(told, displaced=2).in_place
     assert not replace(told, displaced=2, blobs=2).in_place
+
+
+def test_a_near_thing_is_decided_by_a_later_reading_that_is_clear() -> None:
+    """A first surface may have edges out of place; a Kinect's outlines are denied again."""
+    told = Tally(doubted=30, denied=30, displaced=30, beside=1000, blobs=0, far=1000)
+    held = np.zeros((2, 2), np.bool_)
+
+    def after(*denied: int, shared: bool = False) -> bool | None:
+        known = outlines.UNTOLD
+        for number in denied:
+            known = known.read(replace(told, denied=number), False, held, shared=shared)
+        return known.exact
+
+    assert after(25) is True
+    assert after(25, 60) is True  # decided once
+    assert after(51) is False
+    assert after(51, 0) is False
+    assert after(26) is None
+    assert after(26, 11) is None
+    assert after(26, 51) is None
+    assert after(26, 10) is True
+    assert after(50, 20, 0) is True
+    assert after(0, shared=True) is None
+    known = outlines.UNTOLD.read(replace(told, denied=0, beside=99), False, held, shared=False)
+    assert known.exact is False  # too few edges
 
 
 def test_what_most_near_views_see_past_does_not_deny_the_reference() -> None:

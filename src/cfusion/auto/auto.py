@@ -53,7 +53,7 @@ class Auto:
         settings, choices = self.settings, self.settings.choices
         backend.precompile(source.frame.shape, 2, L1().kind, posed=source.rereads, adaptive=True)
         surface, start, edges, readings, turns = None, None, None, 0, self._turns(source)
-        inverse, quiet, weighing, outlines, read, smooth = False, False, None, UNTOLD, None, None
+        inverse, quiet, exact, weighing, outlines, read, smooth = False, False, False, None, UNTOLD, None, None
         roundings = [rounding_of(each, backend) for each in source.maps]
         spread = partial(spread_over_steps, roundings=roundings, backend=backend)
         if source.rereads and source.n_views > 1:
@@ -68,13 +68,13 @@ class Auto:
                 observed, read = observe(source, surface, settings, backend, read, outlines, smooth), None
                 stack, judging, surface, noise = observed.stack, observed.judging, observed.surface, observed.noise
                 readings, weighing = readings + 1, Weighing(surface, observed.growth, noise)
-                quiet, outlines = observed.quiet, observed.outlines
+                quiet, exact, outlines = observed.quiet, observed.exact and not any(roundings), observed.outlines
                 edges = edge_weights(surface, noise) if observed.edges else None
             task = prepare(energy_of(choices or PAPERS, settings.lam), spread(stack), backend)
             if choices is None and turn is not Turn.guess:
                 judged = task if judging is stack else prepare(task.energy, spread(judging), backend)
-                choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines.exact), report)
-            guess = choices or replace(usual_choices(task, weighing if inverse else None), edges=quiet)
+                choices = choose(judged, settings, edges, weighing, inverse, quiet, bool(outlines.exact), exact, report)
+            guess = choices or replace(usual_choices(task, weighing if inverse else None, exact), edges=quiet)
             solver = self.solver if turn is Turn.final else replace(self.solver, certify=False)
             found = fit(task, guess, solver, settings.fill_radius, start, report, edges, weighing)
             start = found.end if turn is Turn.choose else None

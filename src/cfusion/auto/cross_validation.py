@@ -34,12 +34,13 @@ OUTLINED_CHANCE = 0.0  # the same where the reference's outlines are exact
 FEW_VIEWS_CHANCE = 3.0  # the same where pixels of one view are held out: its jagged outlines are near them too
 CLEAR_GAIN = 0.1  # relative, at which edges of quiet observations are not spared
 EDGE_LADDER, MOST_EDGE_STEPS = 2.0, 2  # factor on alpha, and its number, with edge weights: these spare edges instead
+OF_EXACT = 1e-3  # of the usual alpha: exact maps need no smoothing, and follow small parts and edges as they are
 NEARBY = 0.2  # of the first fit's final steps; longer ones choose another alpha on some scenes
 
 
-def usual_choices(task: Task, weighing: Weighing | None = None) -> Choices:
-    """The weights from which the search starts; in inverse depth if weights for it are given."""
-    alpha_1 = _usual_alpha(task.stack.in_memory_of(task.backend), task)
+def usual_choices(task: Task, weighing: Weighing | None = None, exact: bool = False) -> Choices:
+    """The weights from which the search starts, next to none for exact maps; in inverse depth if weights are given."""
+    alpha_1 = (OF_EXACT if exact else 1.0) * _usual_alpha(task.stack.in_memory_of(task.backend), task)
     alpha = (alpha_1, RATIOS[0] * alpha_1)
     return Choices(alpha) if weighing is None else Choices(alpha, inverse=True, noise_growth=weighing.growth.stated)
 
@@ -52,6 +53,7 @@ def choose(
     inverse: bool = False,
     quiet: bool = False,
     outlined: bool = False,
+    exact: bool = False,
     report: Report | None = None,
 ) -> Choices:
     """The choices that best predict the held-out observations of a task; `inverse` if that was the guess so far.
@@ -60,6 +62,8 @@ def choose(
     """
     backend = task.backend
     weighing = weighing if weighing is not None and weighing.matters(task) else None
+    if exact:
+        return usual_choices(task, weighing if inverse else None, exact)
     parts = _Parts(task, weighing)
     start = _usual_alpha(parts.stack, task)
     if report:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import DepthMap, some_columns
 from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
@@ -40,6 +40,7 @@ INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a ma
 MOST_SHARED = 0.5  # independence: with less, errors that neighbouring pixels share displace outlines
 MAJORITY = 0.7  # of the views that see a point of the surface or past it: fewer say that it is not there
 VOTERS = 10  # other views, and those equally near
+APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
 
@@ -53,6 +54,7 @@ class Observed:
     noise: Floats  # (H, W) Laplace scale in the unit of depth, of the median view
     growth: DepthNoise
     quiet: bool  # whether noise is below the error of a reading: the edges of the surface are no noise
+    exact: bool  # whether there is none: then nothing is to be smoothed
     edges: bool  # whether edges of the surface may be spared
     outlines: Outlines  # of the reference
 
@@ -104,10 +106,12 @@ def observe(
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
     support = _support(weights, reference)
-    placed, held, edges_exact = None, None, exact
+    placed, held, edges_exact, without_noise = None, None, exact, False
     if count > 1:
         put_back = surface != (surface if smooth is None else smooth)
         held = put_back if outlines.held is None else put_back | outlines.held
+        if without_noise := _without_noise(seen, parallax, surface, reference, backend):
+            held = held | (surface == surface)
         reliefs, surely = reliefs_of(surface, unit, backend), wrong & trustworthy
         contested = _contested(surface, away, weights, parallax, reference, np.float32(gate) * size, backend)
         own_unit = growth.unit(_further_one(surface, depths[reference]))  # noise at its own depth, if that is further
@@ -123,9 +127,8 @@ def observe(
         noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
         weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
         weighed = True
-        undecided = outlines.exact is None and not shared
-        misplaced = jagged or (shared and told.doubtful)
-        outlines = Outlines(told.exact if undecided else outlines.exact, misplaced, held)
+        first = outlines.exact is None and not shared  # reading that tells of outlines
+        outlines = outlines.read(told, jagged or (shared and told.doubtful), held, shared=shared)
         if outlines.exact and not shared:
             placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
             wrong, outlines = wrong & ~placed, replace(outlines, held=held | placed)
@@ -135,7 +138,7 @@ def observe(
             # beside an edge all others may show the other side: they count as little as they weigh
             support = _support(weights, reference)
             wrong = wrong & ~contested
-        elif not undecided:
+        elif not first:
             edges_exact = 0.0
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * edges_exact)
     wrong = _denied(wrong, support, enough * typical)
@@ -152,7 +155,7 @@ def observe(
         stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
     quiet = usual < blind
     edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
-    return Observed(stack, judging, surface, own_noise, growth, quiet, edges, outlines)
+    return Observed(stack, judging, surface, own_noise, growth, quiet, without_noise, edges, outlines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +169,7 @@ class _Readings:
     away: Floats  # (K, H, W) residuals
     scales: list[float]  # (K,) noise of the views
     usual: float  # noise of the median view
+    least: float  # that of exact maps
 
 
 def _readings(source: Source, surface: DepthMap, gate: float, read: Read | None, backend: Backend) -> _Readings:
@@ -183,7 +187,7 @@ def _readings(source: Source, surface: DepthMap, gate: float, read: Read | None,
         away = in_units(reading.depths, surface, unit)
         scales, _ = noise.residual_scales(away, backend, least)
     usual = noise.middle_of(scales)
-    return _Readings(reading, growth, unit, slope, away, scales, usual if usual > 0 else 1e-12)
+    return _Readings(reading, growth, unit, slope, away, scales, usual if usual > 0 else 1e-12, least)
 
 
 def _alone(away: Floats, scale: float) -> bool:
@@ -218,6 +222,14 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
     """|depth - surface| > limit * unit, (H, W)."""
     out: Mask = np.abs(depth - surface) > limit * unit
     return out
+
+
+def _without_noise(seen: _Readings, parallax: Floats, surface: DepthMap, reference: int, backend: Backend) -> bool:
+    """Whether the maps are exact: the reference and most others, which are no copies seen from the same place."""
+    if seen.least <= 0 or max(seen.usual, seen.scales[reference]) > seen.least:
+        return False
+    apart, known = backend.medians(some_columns(parallax * surface, noise.SCALE_SAMPLE))
+    return any(count > 0 and pixels >= APART for pixels, count in zip(apart, known, strict=True))
 
 
 def _contested(

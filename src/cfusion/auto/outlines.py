@@ -24,9 +24,10 @@ from cfusion.kernels.one_pass import one_pass
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
 CONFIRMED = 3  # other views, or half of them if there are fewer: then the surface is right and the outline is not
-DENIED = 0.025  # of the reference's pixels beside edges: exact outlines have 0 to 2.4 %, a Kinect's 5 to 28 %
-JAGGED = 0.05  # of the same pixels: with poses off 3 to 8 % are denied
-SURELY = 0.01  # of the same pixels: with fewer denied, errors that neighbours share displace no outline
+DENIED = 0.025  # of the reference's pixels beside edges: exact outlines have 0 to 2.2 %, a Kinect's 2.8 to 28 %
+JAGGED = 0.05  # of the same pixels: with poses off up to 4 % are denied
+SURELY = 0.01  # of the same pixels: with fewer denied, errors that neighbours share displace no outline; and what a
+# later reading has to find if a first one finds between DENIED and JAGGED, as its surface may have edges out of place
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
@@ -47,10 +48,20 @@ def measured_alike(wrong: Mask, own: DepthMap, surface: DepthMap, unit: Floats, 
 class Outlines:
     """What is known of the reference's outlines."""
 
-    exact: bool | None = None  # decided in the first reading that can tell
+    exact: bool | None = None  # decided in the first reading that can tell, or in a later one if it is a near thing
     misplaced: bool = False  # jagged, or displaced by errors that neighbouring pixels share, as in the latest reading
     # pixels (H, W) where it measured small parts that were put back, or outlines: the next fits would lose them again
     held: Mask | None = field(default=None, repr=False, compare=False)
+    near_thing: bool = False  # whether a reading left it open
+
+    def read(self, told: Tally, misplaced: bool, held: Mask, *, shared: bool) -> Outlines:
+        """What is known after another reading; where neighbours share their errors, nobody's outlines are exact."""
+        exact, near_thing = self.exact, self.near_thing
+        if exact is None and not shared:
+            few = told.denied <= (SURELY if near_thing else DENIED) * told.beside
+            near_thing = near_thing or (told.tells and not few and told.denied <= JAGGED * told.beside)
+            exact = True if told.tells and few else None if near_thing else False
+        return Outlines(exact, misplaced, held, near_thing)
 
 
 UNTOLD = Outlines()
@@ -70,12 +81,12 @@ class Tally:
     @property
     def exact(self) -> bool:
         """Whether the outlines of the reference are in place."""
-        return self._tells and self.denied <= DENIED * self.beside
+        return self.tells and self.denied <= DENIED * self.beside
 
     @property
     def jagged(self) -> bool:
         """Whether they are displaced, as a Kinect's; other views that are out of place deny fewer."""
-        return self._tells and self.displaced > JAGGED * self.beside and self.far >= TELLING
+        return self.tells and self.displaced > JAGGED * self.beside and self.far >= TELLING
 
     @property
     def in_place(self) -> bool:
@@ -93,7 +104,7 @@ class Tally:
         return self.blobs <= BLOBS * self.far
 
     @property
-    def _tells(self) -> bool:
+    def tells(self) -> bool:
         """Whether there are enough edges, and no blobs."""
         return self.beside >= TELLING and self.clean
 
