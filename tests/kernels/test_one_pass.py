@@ -251,6 +251,7 @@ def cases(i: Inputs) -> list[Case]:
             (i.stack(), i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), (np.arange(VIEWS) != 1)[:, None, None]),
             {},
         ),
+        (outlines.thin_parts, (i.map(), i.unit(), f32(0.02)), {}),
         (outlines.measured_alike, (i.mask(), i.map(), i.map(), i.unit(), f32(0.2)), {}),
         (
             outlines._tally,
@@ -301,7 +302,7 @@ def cases(i: Inputs) -> list[Case]:
         (small_parts._widened, (i.map(), np.where(i.mask(), i.map(), i.map())), {}),
         (small_parts._or_beside, (i.stack(), i.map(), i.map(), i.doubles()), {}),
         (small_parts._or_around, (i.map(), i.map(), i.positive(), i.doubles()), {}),
-        (small_parts._or_unseen, (i.map(), i.map(), i.stack()), {}),
+        (small_parts._or_unseen, (i.map(), i.map(), i.positive(), i.stack()), {}),
         (small_parts._if_apart, (i.stack(), i.stack(), i.map(), i.map(), f32(1)), {}),
         (small_parts._or_unknown, (i.stack(), i.map(), i.map(), i.positive(VIEWS)[:, :1, :1]), {}),
         (small_parts._where_differs, (i.map(), i.map(), i.positive(), i.positive()), {}),

@@ -19,6 +19,7 @@ from cfusion.auto.outlines import (
     of_reference,
     put_in_place,
     tallied,
+    thin_parts,
     wide_parts,
 )
 from cfusion.auto.reading import Read
@@ -108,8 +109,8 @@ def observe(
     support = _support(weights, reference)
     placed, held, edges_exact, without_noise = None, None, exact, False
     if count > 1:
-        put_back = surface != (surface if smooth is None else smooth)
-        held = put_back if outlines.held is None else put_back | outlines.held
+        held = (surface != (surface if smooth is None else smooth)) | thin_parts(surface, unit, size)
+        held = held if outlines.held is None else held | outlines.held
         if without_noise := _without_noise(seen, parallax, surface, reference, backend):
             held = held | (surface == surface)
         reliefs, surely = reliefs_of(surface, unit, backend), wrong & trustworthy

@@ -20,6 +20,7 @@ from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import alike_around
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.tracing import neighbour
 
 STEP = 12.0  # noise scales: the range of a surface around a pixel that is beside an edge
 SAME, FEWEST = 4.0, 2  # noise scales, and neighbours of eight that measured the same: else it may be noise
@@ -30,7 +31,23 @@ SURELY = 0.01  # of the same pixels: with fewer denied, errors that neighbours s
 # later reading has to find if a first one finds between DENIED and JAGGED, as its surface may have edges out of place
 TELLING = 100  # pixels beside edges: fewer, of which none is denied, may still be those of a Kinect
 CORE, BESIDE = 1, 2  # pixels: a square that is all displaced is no outline, nor is what is so near to its middle
+THIN, ACROSS = 2, ((1, 0), (0, 1), (1, 1), (1, -1))  # pixels to both sides, and directions (down, right)
 BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, noise 0.1 %
+
+
+@one_pass
+def thin_parts(surface: DepthMap, unit: Floats, scale: np.float32) -> Mask:
+    """Pixels (H, W) of a surface that are in front of it, or behind it, two pixels to both sides: a rod, a gap.
+
+    `scale` is the noise in units (H, W).
+    """
+    limit = np.float32(STEP) * scale * unit
+    rods: Any = surface < surface
+    for down, right in ACROSS:
+        sides = [neighbour(surface, sign * down, sign * right, np.nan) - surface for sign in (THIN, -THIN)]
+        rods = rods | (np.minimum(*sides) > limit) | (np.maximum(*sides) < -limit)
+    out: Mask = rods
+    return out
 
 
 @one_pass

@@ -16,6 +16,7 @@ import numpy as np
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
 from cfusion.auto.noise import depth_noise, middle_of, reading_error
+from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import AROUND, alike_around, nearest_around
 from cfusion.auto.uncertainty import autocorrelation
@@ -80,7 +81,9 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     found = seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
-    return _or_unseen(found, part, at_part[others]) if alone else found
+    if not alone:
+        return found
+    return _or_unseen(found, part, wide_parts(part != surface, backend), at_part[others])
 
 
 @one_pass
@@ -145,10 +148,10 @@ def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floa
 
 
 @one_pass
-def _or_unseen(found: DepthMap, part: DepthMap, at_part: Floats) -> DepthMap:
-    """The part (H, W) where no other view looks at it, with their residuals (K, H, W) there: none denies it."""
+def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, at_part: Floats) -> DepthMap:
+    """The thin part (H, W) where no other view looks at it, with their residuals (K, H, W) there: none denies it."""
     look = (~np.isnan(at_part)).astype(np.float32).sum(axis=0)
-    return np.where(look > 0, found, part)
+    return np.where((look > 0) | (wide > 0.5), found, part)
 
 
 @one_pass
