@@ -191,7 +191,7 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"are divided by 1 \+ \(P / (\d)\)", misreading.FAR),
         (r"a range of (\w+) noise scales", outlines.STEP),
         (r"like (\w+) of its eight neighbours", outlines.FEWEST),
-        (r"exact: at most (\d) % of its pixels beside edges", 100 * outlines.DENIED),
+        (r"exact: at most (\d\.\d) % of its pixels beside edges", 100 * outlines.DENIED),
         (r"\*\*jagged\*\* \(more than (\d) % of its pixels", 100 * outlines.JAGGED),
         (r"at least (\d+) pixels of a 5 x 5 square", rivals.MOST),
         (r"more than (\d) % of its pixels at edges are refuted", 100 * rivals.JAGGED),

@@ -39,13 +39,15 @@ BLOBS = 0.01  # of its pixels far from edges: blobs of outliers have 1 to 15 %, 
 def thin_parts(surface: DepthMap, unit: Floats, scale: np.float32) -> Mask:
     """Pixels (H, W) of a surface that are in front of it, or behind it, two pixels to both sides: a rod, a gap.
 
-    `scale` is the noise in units (H, W).
+    Not beside the border of the image, where a part may go on. `scale` is the noise in units (H, W).
     """
     limit = np.float32(STEP) * scale * unit
     rods: Any = surface < surface
     for down, right in ACROSS:
-        sides = [neighbour(surface, sign * down, sign * right, np.nan) - surface for sign in (THIN, -THIN)]
-        rods = rods | (np.minimum(*sides) > limit) | (np.maximum(*sides) < -limit)
+        one, other = (neighbour(surface, sign * down, sign * right, np.nan) - surface for sign in (THIN, -THIN))
+        ahead, behind = (neighbour(surface, sign * down, sign * right, np.inf) for sign in (2 * THIN, -2 * THIN))
+        outside = (ahead == np.inf) | (behind == np.inf)
+        rods = rods | (((np.minimum(one, other) > limit) | (np.maximum(one, other) < -limit)) & ~outside)
     out: Mask = rods
     return out
 
@@ -61,14 +63,14 @@ def measured_alike(wrong: Mask, own: DepthMap, surface: DepthMap, unit: Floats, 
     return out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outlines:
     """What is known of the reference's outlines."""
 
     exact: bool | None = None  # decided in the first reading that can tell, or in a later one if it is a near thing
     misplaced: bool = False  # jagged, or displaced by errors that neighbouring pixels share, as in the latest reading
     # pixels (H, W) where it measured small parts that were put back, or outlines: the next fits would lose them again
-    held: Mask | None = field(default=None, repr=False, compare=False)
+    held: Mask | None = field(default=None, repr=False)
     near_thing: bool = False  # whether a reading left it open
 
     def read(self, told: Tally, misplaced: bool, held: Mask, *, shared: bool) -> Outlines:
