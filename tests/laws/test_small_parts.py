@@ -211,3 +211,18 @@ def test_a_post_that_is_outside_the_images_of_the_others_stays(count: int, step:
     result = fuse(views, reference=count - 1, min_confidence=0.0)
     assert np.nanmax(np.abs(result.depth - truth)) < 1
     assert np.isfinite(result.depth).all()
+
+
+def test_a_rod_far_in_front_of_a_wall_is_far_from_it_in_the_images_of_others() -> None:
+    """Parallax at the wall is a six hundredth of that at the rod: taken for both, no view told them apart, and none voted."""
+    camera, views, near, far = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60), [], 6.0, 150.0
+    for k in range(3):
+        place = 0.4 * (k - 1)
+        rod = np.arange(80) == 40 - round(place / near * camera.fx)
+        truth = np.where(rod, near, far) * np.ones((60, 1))
+        noisy = truth + np.random.default_rng(k).normal(0, 0.1, truth.shape)
+        views.append(View(noisy.astype(np.float32), camera, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    surface = np.full((60, 80), far, np.float32)
+    found = restore(Posed.of(views, 1, NUMPY), surface, NUMPY)
+    assert (np.abs(found[:, 40] - near) < 1).all()
+    assert (found[:, :40] == far).all()

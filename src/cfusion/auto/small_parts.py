@@ -76,7 +76,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     at_part = in_units(measured(near, wide, backend), wide, unit)
     if alone:
         at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
-    apart = near.parallax(surface, backend)[others], surface, part
+    apart = near.parallax(surface, backend)[others], near.parallax(part, backend)[others], surface, part
     here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
     scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
@@ -155,9 +155,15 @@ def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, at_part: Floats) -
 
 
 @one_pass
-def _if_apart(residuals: Floats, parallax: Floats, surface: DepthMap, part: DepthMap, far: np.float32) -> Floats:
-    """Residuals (K, H, W) of views in whose images part and surface are so many pixels apart; NaN of the others."""
-    return np.where(parallax * np.abs(part - surface) >= far, residuals, np.float32(np.nan))
+def _if_apart(
+    residuals: Floats, parallax: Floats, of_part: Floats, surface: DepthMap, part: DepthMap, far: np.float32
+) -> Floats:
+    """Residuals (K, H, W) of views in whose images part and surface are so many pixels apart; NaN of the others.
+
+    Parallax falls with the square of the depth: between two depths it is the geometric mean.
+    """
+    pixels = np.sqrt(parallax * of_part) * np.abs(part - surface)
+    return np.where(pixels >= far, residuals, np.float32(np.nan))
 
 
 @one_pass
