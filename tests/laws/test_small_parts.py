@@ -214,7 +214,7 @@ def test_a_post_that_is_outside_the_images_of_the_others_stays(count: int, step:
 
 
 def test_a_rod_far_in_front_of_a_wall_is_far_from_it_in_the_images_of_others() -> None:
-    """Parallax at the wall is a six hundredth of that at the rod: taken for both, no view told them apart, and none voted."""
+    """Parallax at the wall is a six hundredth of that at the rod: taken for both, no view told them apart."""
     camera, views, near, far = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60), [], 6.0, 150.0
     for k in range(3):
         place = 0.4 * (k - 1)
