@@ -226,3 +226,19 @@ def test_a_rod_far_in_front_of_a_wall_is_far_from_it_in_the_images_of_others() -
     found = restore(Posed.of(views, 1, NUMPY), surface, NUMPY)
     assert (np.abs(found[:, 40] - near) < 1).all()
     assert (found[:, :40] == far).all()
+
+
+def test_a_rod_stays_though_the_reference_has_blobs_of_outliers() -> None:
+    """Pixels of a blob are wrong alike, but apart from them errors are those of single pixels."""
+    camera, views, near, far = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60), [], 6.0, 8.0
+    for k in range(3):
+        rng, place = np.random.default_rng(k), 0.3 * (k - 1)
+        rod = np.arange(80) == 40 - round(place / near * camera.fx)
+        truth = np.where(rod, near, far) * np.ones((60, 1))
+        noisy = truth + rng.normal(0, 0.02, truth.shape)
+        for row, column in rng.integers(0, (56, 76), (60 * (k == 1), 2)):
+            noisy[row : row + 4, column : column + 4] += rng.uniform(1, 3)
+        views.append(View(noisy.astype(np.float32), camera, Pose(np.eye(3), np.array([place, 0.0, 0.0]))))
+    found = restore(Posed.of(views, 1, NUMPY), np.full((60, 80), far, np.float32), NUMPY)
+    assert np.mean(np.abs(found[:, 40] - near) < 0.2) > 0.4
+    assert np.mean(found[:, :38] != far) < 0.01

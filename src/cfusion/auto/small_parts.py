@@ -56,7 +56,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     own_scale, blind = scales_of(away, backend)[0, 0, 0], reading_error(source.frame.camera, growth.middle)
     elsewhere = _elsewhere(away[0], np.float32(OTHER * own_scale))
     quiet = own_scale < blind
-    alone = quiet or autocorrelation(away, lag=1) < ALIKE  # errors of single pixels
+    alone = quiet or autocorrelation(away, lag=1, where=elsewhere[0] < 0.5) < ALIKE  # errors of single pixels
     (around,) = window_sums(elsewhere, THIN, backend)
     core, some = _most_of(around, np.float32(FEWER if alone else MOST))
     thick = core
