@@ -392,6 +392,20 @@ def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypat
     assert held > 2 * lost
 
 
+@pytest.mark.parametrize("count", [3, 5, 7])
+def test_small_errors_of_the_reference_are_no_outlines(count: int) -> None:
+    """They are alike and thin as an outline, but beside nothing that the surface has, and most others deny them."""
+    maps, wrong = noisy(0), np.zeros(TRUTH.shape, np.bool_)
+    for row, column in ((6, 8), (10, 30), (8, 60), (40, 12), (30, 36), (36, 65)):
+        wrong[row, column - 1 : column + 2] = wrong[row - 1 : row + 2, column] = True
+    maps[MIDDLE][wrong] *= 0.6
+    first = MIDDLE - count // 2
+    views = views_of(maps)[first : first + count]
+    assert exact(views)
+    found = fuse(views, reference=MIDDLE - first, min_confidence=0.0).depth
+    assert np.mean(np.abs(found - TRUTH)[wrong] > 1) < 0.2
+
+
 @pytest.mark.parametrize("only_in_reference", [True, False])
 def test_the_outlines_of_what_moved_are_no_jagged_ones(only_in_reference: bool) -> None:
     """It covers whole squares, where displaced outlines are strips of a pixel or two."""

@@ -121,7 +121,7 @@ def observe(
         shared = exact <= MOST_SHARED
         jagged = told.jagged and not outlines.exact
         if told.in_place and not shared:
-            thin = _thin(alike, wide_parts(alike, backend))
+            thin = _lost(alike, wide_parts(alike, backend), away, weights, others, np.float32(gate) * size)
             reliefs = reliefs_of(_either(thin, depths[reference], surface), unit, backend)
             held = held | (thin & contested)
         noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
@@ -265,9 +265,11 @@ def _further_one(surface: DepthMap, own: DepthMap) -> DepthMap:
 
 
 @one_pass
-def _thin(alike: Mask, wide: Floats) -> Mask:
-    """Strips (H, W) of a mask, without its wide parts."""
-    out: Mask = alike & (wide < 0.5)
+def _lost(alike: Mask, wide: Floats, away: Floats, weights: Floats, others: Mask, limit: np.float32) -> Mask:
+    """Strips (H, W) of a mask, where no majority of the other views confirms the surface: its errors are none."""
+    confirm = (others & (weights > 0)).astype(np.float32).sum(axis=0)
+    deny = (others & (np.abs(away) > limit)).astype(np.float32).sum(axis=0)
+    out: Mask = alike & (wide < 0.5) & (confirm <= deny)
     return out
 
 
