@@ -371,6 +371,20 @@ def test_thin_parts_of_the_surface_are_held_from_the_first_reading_on() -> None:
     assert observed.outlines.held[:, 10:12].all()
 
 
+def test_what_the_front_end_of_the_reference_is_not_sure_of_is_not_held() -> None:
+    """Its weight was raised to that of a usual pixel, however little confidence it has, and whatever others see."""
+    post, sure = TRUTH.copy(), np.ones(TRUTH.shape)
+    post[:, 10:12] = 5.0
+    sure[:30, 10:12] = 0.1
+    views = [
+        View(post.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.02 * k, 0.0, 0.0])), confidence=sure)
+        for k in range(3)
+    ]
+    weights = observe(Posed.of(views, 1, NUMPY), post.astype(np.float32), Settings(), NUMPY).stack.weights
+    assert weights is not None
+    assert np.median(weights[1, :30, 10:12]) < 0.2 * np.median(weights[1, 30:, 10:12])
+
+
 def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the surface has them, so nothing is wrong any more, and a fit would lose them to the other views.
 

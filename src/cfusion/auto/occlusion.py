@@ -153,7 +153,7 @@ def observe(
     frame = source.frame
     judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     if held is not None:
-        weights = held_by_reference(weights, held, reference)
+        weights = held_by_reference(weights, held & trustworthy, reference)
         stack = stack.with_depths(depths, weights)
     if placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
