@@ -83,7 +83,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     found = seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
     if not alone:
         return found
-    return _or_unseen(found, part, wide_parts(part != surface, backend), at_part[others])
+    looks = window_sums(_looks(surface, wide, at_part[others]), WINDOW, backend)
+    return _or_unseen(found, part, wide_parts(part != surface, backend), *looks)
 
 
 @one_pass
@@ -148,10 +149,16 @@ def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floa
 
 
 @one_pass
-def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, at_part: Floats) -> DepthMap:
-    """The thin part (H, W) where no other view looks at it, with their residuals (K, H, W) there: none denies it."""
+def _looks(surface: DepthMap, part: DepthMap, at_part: Floats) -> Floats:
+    """How many views measured anything at a part (1, H, W), given their residuals (K, H, W) there."""
     look = (~np.isnan(at_part)).astype(np.float32).sum(axis=0)
-    return np.where((look > 0) | (wide > 0.5), found, part)
+    return np.stack([np.where(part != surface, look, np.float32(0))])
+
+
+@one_pass
+def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, looks: Floats) -> DepthMap:
+    """The thin part (H, W) where no other view looks at it, nor beside: none denies it. Holes do not hide it."""
+    return np.where((looks > 0.5) | (wide > 0.5), found, part)
 
 
 @one_pass
