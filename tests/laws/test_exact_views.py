@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto import Auto
 from cfusion.auto.occlusion import observe
 from cfusion.auto.settings import Settings
 from cfusion.source import Posed
@@ -87,3 +88,10 @@ def test_views_with_outliers_or_noise_in_less_than_half_of_the_reference_are_not
 
 def _wrong_by(error: np.ndarray, view: View) -> View:
     return replace(view, depth=view.depth * (1 + error).astype(np.float32))
+
+
+@pytest.mark.parametrize("inverse", [True, False])
+def test_choices_that_were_given_are_those_of_exact_views_as_well(inverse: bool) -> None:
+    given = Settings(inverse=inverse, local=False, edges=True)
+    found = fuse(views_of(), Auto(settings=given)).parameters
+    assert (found["inverse"], found["local"], found["edges"]) == (inverse, False, True)
