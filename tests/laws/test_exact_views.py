@@ -1,10 +1,17 @@
 """Views without noise: the result is the reference's own map, with every thin thing in it; nothing is smoothed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from cfusion import Pinhole, Pose, View, fuse
+from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto import Auto
+from cfusion.auto.occlusion import observe
+from cfusion.auto.settings import Settings
+from cfusion.source import Posed
 
+NUMPY = kernels.load("numpy")
 CAMERA = Pinhole(75.0, 75.0, 39.5, 29.5, 80, 60)
 RODS = ((-0.7, 2.0, 0.02), (-0.2, 2.6, 0.06), (0.35, 3.1, 0.03), (0.5, 1.8, 0.012))  # place, depth and width
 COUNT, MIDDLE, STEP = 5, 2, 0.05
@@ -61,3 +68,30 @@ def test_rounded_maps_are_not_exact() -> None:
     views = views_of(decimals=1)
     away, own = (np.abs(each - depth_from(0.0)) for each in (fuse(views).depth, views[MIDDLE].depth))
     assert np.nanmedian(away) < 0.8 * np.median(own)
+
+
+def found_exact(views: list[View]) -> bool:
+    """Whether a reading at the map of the reference takes the views for exact."""
+    return observe(Posed.of(views, MIDDLE, NUMPY), views[MIDDLE].depth, Settings(), NUMPY).exact
+
+
+def test_views_with_outliers_or_noise_in_less_than_half_of_the_reference_are_not_exact() -> None:
+    """Most differences are none, but specks that no other view sees tell of the rest; outliers of others do no harm."""
+    rng, views = np.random.default_rng(0), views_of()
+    left, few = np.arange(CAMERA.width) < 0.4 * CAMERA.width, rng.random(CAMERA.shape) < 0.02
+    noise, outliers = 0.02 * rng.normal(size=CAMERA.shape) * left, rng.uniform(-0.3, 0.3, CAMERA.shape) * few
+    assert found_exact(views)
+    assert found_exact([_wrong_by(outliers, view) if k != MIDDLE else view for k, view in enumerate(views)])
+    for error in (noise, outliers):
+        assert not found_exact([_wrong_by(error, view) if k == MIDDLE else view for k, view in enumerate(views)])
+
+
+def _wrong_by(error: np.ndarray, view: View) -> View:
+    return replace(view, depth=view.depth * (1 + error).astype(np.float32))
+
+
+@pytest.mark.parametrize("inverse", [True, False])
+def test_choices_that_were_given_are_those_of_exact_views_as_well(inverse: bool) -> None:
+    given = Settings(inverse=inverse, local=False, edges=True)
+    found = fuse(views_of(), Auto(settings=given)).parameters
+    assert (found["inverse"], found["local"], found["edges"]) == (inverse, False, True)

@@ -372,6 +372,20 @@ def test_thin_parts_of_the_surface_are_held_from_the_first_reading_on() -> None:
     assert observed.outlines.held[:, 10:12].all()
 
 
+def test_what_the_front_end_of_the_reference_is_not_sure_of_is_not_held() -> None:
+    """Its weight was raised to that of a usual pixel, however little confidence it has, and whatever others see."""
+    post, sure = TRUTH.copy(), np.ones(TRUTH.shape)
+    post[:, 10:12] = 5.0
+    sure[:30, 10:12] = 0.1
+    views = [
+        View(post.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.02 * k, 0.0, 0.0])), confidence=sure)
+        for k in range(3)
+    ]
+    weights = observe(Posed.of(views, 1, NUMPY), post.astype(np.float32), Settings(), NUMPY).stack.weights
+    assert weights is not None
+    assert np.median(weights[1, :30, 10:12]) < 0.2 * np.median(weights[1, 30:, 10:12])
+
+
 def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the surface has them, so nothing is wrong any more, and a fit would lose them to the other views.
 
@@ -391,6 +405,20 @@ def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypat
     ]
     held, lost = (np.median(each[MIDDLE][placed]) for each in weights if each is not None)
     assert held > 2 * lost
+
+
+@pytest.mark.parametrize("count", [3, 5, 7])
+def test_small_errors_of_the_reference_are_no_outlines(count: int) -> None:
+    """They are alike and thin as an outline, but beside nothing that the surface has, and most others deny them."""
+    maps, wrong = noisy(0), np.zeros(TRUTH.shape, np.bool_)
+    for row, column in ((6, 8), (10, 30), (8, 60), (40, 12), (30, 36), (36, 65)):
+        wrong[row, column - 1 : column + 2] = wrong[row - 1 : row + 2, column] = True
+    maps[MIDDLE][wrong] *= 0.6
+    first = MIDDLE - count // 2
+    views = views_of(maps)[first : first + count]
+    assert exact(views)
+    found = fuse(views, reference=MIDDLE - first, min_confidence=0.0).depth
+    assert np.mean(np.abs(found - TRUTH)[wrong] > 1) < 0.2
 
 
 @pytest.mark.parametrize("only_in_reference", [True, False])

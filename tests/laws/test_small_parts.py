@@ -242,3 +242,22 @@ def test_a_rod_stays_though_the_reference_has_blobs_of_outliers() -> None:
     found = restore(Posed.of(views, 1, NUMPY), np.full((60, 80), far, np.float32), NUMPY)
     assert np.mean(np.abs(found[:, 40] - near) < 0.2) > 0.4
     assert np.mean(found[:, :38] != far) < 0.01
+
+
+@pytest.mark.parametrize("count", [5, 9])
+def test_holes_of_other_views_do_not_keep_what_the_reference_alone_measured(count: int) -> None:
+    """Lines of wrong pixels stayed where both near views have no measurement, though these have some just beside."""
+    camera, views, far = Pinhole(70.0, 70.0, 39.5, 29.5, 80, 60), [], 10.0
+    rng, wrong = np.random.default_rng(0), np.zeros((60, 80), np.bool_)
+    for row, column in rng.integers(4, 52, (12, 2)):
+        wrong[row, column : column + 5] = True
+    for k in range(count):
+        depth = far + rng.normal(0, 0.03, wrong.shape)
+        depth = (
+            np.where(wrong, 0.75 * depth, depth)
+            if k == 0
+            else np.where(np.arange(60)[:, None] % 4 == k % 4, depth, np.nan)
+        )
+        views.append(View(depth.astype(np.float32), camera, Pose(np.eye(3), np.array([0.3 * k, 0.0, 0.0]))))
+    away = np.abs(fuse(views, reference=0, min_confidence=0.0).depth - far)
+    assert np.mean(away[wrong] > 1) < 0.3

@@ -63,7 +63,10 @@ def choose(
     backend = task.backend
     weighing = weighing if weighing is not None and weighing.matters(task) else None
     if exact:
-        return usual_choices(task, weighing if inverse else None, exact)
+        told = inverse if settings.inverse is None else settings.inverse
+        chosen = usual_choices(task, weighing if told else None, exact)
+        inverse = chosen.inverse if settings.inverse is None else settings.inverse
+        return replace(chosen, inverse=inverse, local=bool(settings.local), edges=bool(settings.edges))
     parts = _Parts(task, weighing)
     start = _usual_alpha(parts.stack, task)
     if report:

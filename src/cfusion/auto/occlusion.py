@@ -12,6 +12,7 @@ from cfusion.auto import noise
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
 from cfusion.auto.outlines import (
+    SAME,
     UNTOLD,
     Outlines,
     held_by_reference,
@@ -25,6 +26,7 @@ from cfusion.auto.outlines import (
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
+from cfusion.auto.surface import alike_around
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import BELIEVED, in_units
 from cfusion.geometry import Pinhole, Stack
@@ -41,6 +43,7 @@ INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a ma
 MOST_SHARED = 0.5  # independence: with less, errors that neighbouring pixels share displace outlines
 MAJORITY = 0.7  # of the views that see a point of the surface or past it: fewer say that it is not there
 VOTERS = 10  # other views, and those equally near
+MOST_LONE = 0.005  # of its pixels: more specks that no other view sees are outliers or noise; rods have 0.4 % or less
 APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
 
@@ -111,8 +114,7 @@ def observe(
     if count > 1:
         held = (surface != (surface if smooth is None else smooth)) | thin_parts(surface, unit, size)
         held = held if outlines.held is None else held | outlines.held
-        if without_noise := _without_noise(seen, parallax, surface, reference, backend):
-            held = held | (surface == surface)
+        without_noise = _without_noise(seen, parallax, surface, reference, size, blind, backend)
         reliefs, surely = reliefs_of(surface, unit, backend), wrong & trustworthy
         contested = _contested(surface, away, weights, parallax, reference, np.float32(gate) * size, backend)
         own_unit = growth.unit(_further_one(surface, depths[reference]))  # noise at its own depth, if that is further
@@ -121,7 +123,7 @@ def observe(
         shared = exact <= MOST_SHARED
         jagged = told.jagged and not outlines.exact
         if told.in_place and not shared:
-            thin = _thin(alike, wide_parts(alike, backend))
+            thin = _lost(alike, wide_parts(alike, backend), away, weights, others, np.float32(gate) * size)
             reliefs = reliefs_of(_either(thin, depths[reference], surface), unit, backend)
             held = held | (thin & contested)
         noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
@@ -150,7 +152,7 @@ def observe(
     frame = source.frame
     judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     if held is not None:
-        weights = held_by_reference(weights, held, reference)
+        weights = held_by_reference(weights, held & trustworthy, reference)
         stack = stack.with_depths(depths, weights)
     if placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
@@ -225,12 +227,40 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
     return out
 
 
-def _without_noise(seen: _Readings, parallax: Floats, surface: DepthMap, reference: int, backend: Backend) -> bool:
-    """Whether the maps are exact: the reference and most others, which are no copies seen from the same place."""
+def _without_noise(
+    seen: _Readings,
+    parallax: Floats,
+    surface: DepthMap,
+    reference: int,
+    size: np.float32,
+    blind: float,
+    backend: Backend,
+) -> bool:
+    """Whether the maps are exact: the reference and most others, which are no copies seen from the same place.
+
+    A median tells nothing of outliers, nor of noise in less than half of the image: both are specks that nobody sees.
+    """
     if seen.least <= 0 or max(seen.usual, seen.scales[reference]) > seen.least:
         return False
-    apart, known = backend.medians(some_columns(parallax * surface, noise.SCALE_SAMPLE))
-    return any(count > 0 and pixels >= APART for pixels, count in zip(apart, known, strict=True))
+    limits = np.float32(SAME * max(float(size), blind)), np.float32(blind)
+    lone, known = _lone_specks(seen.away, surface, seen.unit, reference, *limits)
+    if lone > MOST_LONE * known:
+        return False
+    apart, counts = backend.medians(some_columns(parallax * surface, noise.SCALE_SAMPLE))
+    return any(count > 0 and pixels >= APART for pixels, count in zip(apart, counts, strict=True))
+
+
+@one_pass
+def _lone_specks(
+    away: Floats, surface: DepthMap, unit: Floats, reference: int, same: np.float32, limit: np.float32
+) -> tuple[Any, Any]:
+    """How many pixels of the reference are unlike all beside them and denied, or not confirmed; and how many it has."""
+    own = away[reference]
+    off, lone = np.abs(own) > limit, alike_around(surface + own * unit, same * unit) < 0.5
+    looked = (~np.isnan(away)).astype(np.float32).sum(axis=0) - (~np.isnan(own)).astype(np.float32)
+    agreed = (np.abs(away) <= limit).astype(np.float32).sum(axis=0) - (~np.isnan(own) & ~off).astype(np.float32)
+    speck = lone & ~np.isnan(own) & (looked > 0.5) & (off | (agreed < 0.5))
+    return speck.sum(), (~np.isnan(own)).sum()
 
 
 def _contested(
@@ -265,9 +295,11 @@ def _further_one(surface: DepthMap, own: DepthMap) -> DepthMap:
 
 
 @one_pass
-def _thin(alike: Mask, wide: Floats) -> Mask:
-    """Strips (H, W) of a mask, without its wide parts."""
-    out: Mask = alike & (wide < 0.5)
+def _lost(alike: Mask, wide: Floats, away: Floats, weights: Floats, others: Mask, limit: np.float32) -> Mask:
+    """Strips (H, W) of a mask, where no majority of the other views confirms the surface: its errors are none."""
+    confirm = (others & (weights > 0)).astype(np.float32).sum(axis=0)
+    deny = (others & (np.abs(away) > limit)).astype(np.float32).sum(axis=0)
+    out: Mask = alike & (wide < 0.5) & (confirm <= deny)
     return out
 
 

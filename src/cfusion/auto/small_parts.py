@@ -23,6 +23,7 @@ from cfusion.auto.uncertainty import autocorrelation
 from cfusion.auto.votes import (
     NEAREST,
     WINDOW,
+    believed,
     excess_misfit,
     in_units,
     measured,
@@ -30,7 +31,7 @@ from cfusion.auto.votes import (
     scales_of,
     seen,
 )
-from cfusion.kernels.contract import Backend, Floats
+from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour
 from cfusion.source import Source
@@ -73,7 +74,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     wide = _widened(surface, part) if alone else part
-    at_part = in_units(measured(near, wide, backend), wide, unit)
+    read = near.at(wide, [0.0] * near.n_views, backend)
+    at_part = in_units(believed(read.depths, read.weights if near.weighed else None), wide, unit)
     if alone:
         at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
     apart = near.parallax(surface, backend)[others], near.parallax(part, backend)[others], surface, part
@@ -83,7 +85,7 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     found = seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
     if not alone:
         return found
-    return _or_unseen(found, part, wide_parts(part != surface, backend), at_part[others])
+    return _or_unseen(found, part, wide_parts(part != surface, backend), read.seen[others])
 
 
 @one_pass
@@ -148,10 +150,10 @@ def _or_beside(residuals: Floats, surface: DepthMap, wide: DepthMap, thick: Floa
 
 
 @one_pass
-def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, at_part: Floats) -> DepthMap:
-    """The thin part (H, W) where no other view looks at it, with their residuals (K, H, W) there: none denies it."""
-    look = (~np.isnan(at_part)).astype(np.float32).sum(axis=0)
-    return np.where((look > 0) | (wide > 0.5), found, part)
+def _or_unseen(found: DepthMap, part: DepthMap, wide: Floats, seen: Mask) -> DepthMap:
+    """The thin part (H, W) where it lies outside the images of all other views: none denies it; a hole may hide it."""
+    looks = seen.astype(np.float32).sum(axis=0)
+    return np.where((looks > 0) | (wide > 0.5), found, part)
 
 
 @one_pass
