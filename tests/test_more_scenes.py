@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import make_result
 
 from cfusion import Orthographic, Pinhole, Pose, kernels
-from cfusion.auto import occlusion
+from cfusion.auto import occlusion, residuals
 from cfusion.auto.settings import Settings
 from cfusion.cli import parts, report_of_many
 from cfusion.datasets import write_result
@@ -108,7 +108,7 @@ def test_depths_beyond_the_largest_count_are_unknown_and_counted(tmp_path: Path)
 def test_a_reference_whose_edges_are_not_in_place_is_denied_by_half_as_many(
     exact: float, others: int, denied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(occlusion, "independence", lambda away, usual, least, backend: exact)
+    monkeypatch.setattr(residuals, "independence", lambda away, usual, least, backend: exact)
     rng = np.random.default_rng(4)
     camera = Pinhole(60.0, 60.0, 31.5, 23.5, 64, 48)
     depths = (4 + rng.laplace(0, 0.01, (others + 1, 48, 64))).astype(np.float32)

@@ -16,6 +16,7 @@ from tests.noise_laws import LAWS
 from cfusion import kernels, result
 from cfusion.auto import (
     assess,
+    at_edges,
     belief,
     cross_validation,
     edges,
@@ -240,19 +241,19 @@ def cases(i: Inputs) -> list[Case]:
         (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
         (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
-        (occlusion._seen_past, (i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS)), f32(0.3)), {}),
-        (occlusion._further_one, (i.map(), i.map()), {}),
+        (at_edges._seen_past, (i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS)), f32(0.3)), {}),
+        (at_edges._further_one, (i.map(), i.map()), {}),
         (occlusion._lone_specks, (0.01 * i.stack(), i.map(), i.unit(), 2, f32(0.5), f32(0.02)), {}),
         (
-            occlusion._lost,
+            at_edges._lost,
             (
                 *(i.mask(), i.positive(), i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS))),
                 *((np.arange(VIEWS) != 2)[:, None, None], f32(0.3)),
             ),
             {},
         ),
-        (occlusion._either, (i.mask(), i.map(), i.map()), {}),
-        (occlusion._support, (i.positive(VIEWS), 2), {}),
+        (at_edges._either, (i.mask(), i.map(), i.map()), {}),
+        (at_edges.support_of, (i.positive(VIEWS), 2), {}),
         (occlusion._denied, (i.mask(), i.positive(), 1.5), {}),
         (
             occlusion._without,

@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 from cfusion import Orthographic, Pinhole, Pose, Stack, View, kernels
-from cfusion.auto import cross_validation, folds, holes, noise, occlusion, surface, uncertainty, variable, view_report
+from cfusion.auto import (
+    at_edges,
+    cross_validation,
+    folds,
+    holes,
+    noise,
+    occlusion,
+    surface,
+    uncertainty,
+    variable,
+    view_report,
+)
 from cfusion.auto.specks import specks
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise, binned, exponent
 from cfusion.kernels.numpy.pulling import read_view
@@ -110,7 +121,7 @@ class TestLeftOut:
     def test_denied_by_enough_of_the_others(self) -> None:
         weights = np.array([[[5.0, 5.0]], [[1.0, 1.0]], [[1.0, 0.5]]], np.float32)
         wrong = np.array([[True, True]])
-        support = occlusion._support(weights, 0)
+        support = at_edges.support_of(weights, 0)
         assert occlusion._denied(wrong, support, 2.0).tolist() == [[True, False]]
         assert not occlusion._denied(~wrong, support, 2.0).any()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
-from cfusion.auto import belief, occlusion, outlines
+from cfusion.auto import at_edges, belief, outlines
 from cfusion.auto.belief import _unless_outlined
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.first_surface import first_surface
@@ -391,7 +391,7 @@ def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypat
 
     Not only where they are thin parts.
     """
-    monkeypatch.setattr(occlusion, "thin_parts", lambda surface, unit, scale: surface < surface)
+    monkeypatch.setattr(at_edges, "thin_parts", lambda surface, unit, scale: surface < surface)
     source = Posed.of(views_of(noisy(0)), MIDDLE, NUMPY)
     surface, _ = first_surface(source, [None] * source.n_views, Settings(), PDHG(), NUMPY)
     first = observe(source, surface, Settings(), NUMPY)

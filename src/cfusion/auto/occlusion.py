@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import DepthMap, some_columns
 from cfusion.auto import noise
+from cfusion.auto.at_edges import AtEdges, at_edges, support_of
 from cfusion.auto.holes import unmeasured_are_holes
-from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
-from cfusion.auto.outlines import (
-    SAME,
-    UNTOLD,
-    Outlines,
-    held_by_reference,
-    measured_alike,
-    of_reference,
-    put_in_place,
-    tallied,
-    thin_parts,
-    wide_parts,
-)
+from cfusion.auto.misreading import TELLING, nearest, surface_doubt
+from cfusion.auto.outlines import SAME, UNTOLD, Outlines, held_by_reference, of_reference
 from cfusion.auto.reading import Read
+from cfusion.auto.residuals import Residuals, residuals_at
 from cfusion.auto.settings import Settings
 from cfusion.auto.specks import specks
 from cfusion.auto.surface import alike_around
 from cfusion.auto.uncertainty import autocorrelation
-from cfusion.auto.votes import BELIEVED, in_units
+from cfusion.auto.votes import BELIEVED
 from cfusion.geometry import Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass, rewrite
-from cfusion.source import Reading, Source
+from cfusion.source import Source
 
 HIDDEN = 2.0  # times the error of the surface: a point behind it by more is hidden
 CONFIRMED = 3.0  # weight of other views that must confirm the surface where the reference measured something else;
 LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed than theirs
 FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
 INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
-MOST_SHARED = 0.5  # independence: with less, errors that neighbouring pixels share displace outlines
-MAJORITY = 0.7  # of the views that see a point of the surface or past it: fewer say that it is not there
-VOTERS = 10  # other views, and those equally near
 MOST_LONE = 0.005  # of its pixels: more specks that no other view sees are outliers or noise; rods have 0.4 % or less
 APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
@@ -83,114 +71,52 @@ def observe(
     `outlines` are those of the reference as found in the last reading; `smooth` is the surface before small parts were
     put back, which the next fit would smooth away again.
     """
-    reference, gate, count = source.reference, settings.gate, source.n_views
-    seen = _readings(source, surface, gate, read, backend)
-    reading, growth, unit, away = seen.reading, seen.growth, seen.unit, seen.away
-    depths, weights, scales, usual = reading.depths, reading.weights, seen.scales, seen.usual
-    # nothing hides the reference's own measurements
-    limits = [gate * max(scale, seen.slope, 1e-12) for scale in scales]
-    thresholds = [np.inf if k == reference else limit for k, limit in enumerate(limits)]
-    size = np.float32(max(usual, seen.slope))  # of the differences that a point of the surface has
-    parallax = source.parallax(surface, backend)
-    off = surface_doubt(away, scales, nearest(parallax, reference, TELLING, backend), backend)
-    blind = noise.reading_error(source.frame.camera, growth.middle)
-    exact = independence(away, usual, blind, backend) if count > 1 else 1.0  # how well the reference's edges are placed
-    numbers = (np.float32(each) for each in (off * usual, HIDDEN, exact, usual))  # the first: error of the surface
-    tolerance, misread, own_noise = _times(unit, *numbers)
-    behind = source.hidden(surface, tolerance, backend)
-    if isinstance(source.frame.camera, Pinhole):
-        behind = behind | (depths <= 0)  # behind the reference
+    reference, count, frame = source.reference, source.n_views, source.frame
+    seen = residuals_at(source, surface, settings.gate, read, backend)
+    reading, growth = seen.reading, seen.growth
+    depths, weights = reading.depths, reading.weights
     others = (np.arange(count) != reference)[:, None, None]
+    tolerance, misread, own_noise = _errors(source, seen, backend)
+    behind = source.hidden(surface, tolerance, backend)
+    if isinstance(frame.camera, Pinhole):
+        behind = behind | (depths <= 0)  # behind the reference
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
     trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
-    wrong = _further(depths[reference], surface, unit, np.float32(gate) * size)
+    wrong = _further(depths[reference], surface, seen.unit, seen.far)
+    # nothing hides the reference's own measurements
+    thresholds = [np.inf if k == reference else limit for k, limit in enumerate(seen.limits)]
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
-    weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend)
-    support = _support(weights, reference)
-    placed, held, edges_exact, without_noise = None, None, exact, False
+    weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend) | (count > 1)
+    found = AtEdges(surface, wrong, support_of(weights, reference), seen.independent, outlines)
     if count > 1:
-        held = (surface != (surface if smooth is None else smooth)) | thin_parts(surface, unit, size)
-        held = held if outlines.held is None else held | outlines.held
-        without_noise = _without_noise(seen, parallax, surface, reference, size, blind, backend)
-        reliefs, surely = reliefs_of(surface, unit, backend), wrong & trustworthy
-        contested = _contested(surface, away, weights, parallax, reference, np.float32(gate) * size, backend)
-        own_unit = growth.unit(_further_one(surface, depths[reference]))  # noise at its own depth, if that is further
-        alike = measured_alike(surely, depths[reference], surface, own_unit, size)
-        told = tallied(alike, wrong, surely, contested, weights, reference, reliefs, size, backend)
-        shared = exact <= MOST_SHARED
-        jagged = told.jagged and not outlines.exact
-        if told.in_place and not shared:
-            thin = _lost(alike, wide_parts(alike, backend), away, weights, others, np.float32(gate) * size)
-            reliefs = reliefs_of(_either(thin, depths[reference], surface), unit, backend)
-            held = held | (thin & contested)
-        noise.weigh_edges(weights, surface, growth, scales, reference, backend, exact)
-        noises = [max(scale, 1e-12) if np.isfinite(scale) else usual for scale in scales]
-        weigh_near_edges(weights, reliefs, parallax, misread, noises, backend)
-        weighed = True
-        first = outlines.exact is None and not shared  # reading that tells of outlines
-        outlines = outlines.read(told, jagged or (shared and told.doubtful), held, shared=shared)
-        if outlines.exact and not shared:
-            placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
-            wrong, outlines = wrong & ~placed, replace(outlines, held=held | placed)
-        if not told.clean or shared:  # of blobs, and of errors that neighbours share, nothing is held
-            held = None
-        if not jagged:
-            # beside an edge all others may show the other side: they count as little as they weigh
-            support = _support(weights, reference)
-            wrong = wrong & ~contested
-        elif not first:
-            edges_exact = 0.0
-    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * edges_exact)
-    wrong = _denied(wrong, support, enough * typical)
+        found = at_edges(source, seen, surface, smooth, wrong, trustworthy, misread, outlines, backend)
+    enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * found.well_placed)
+    wrong = _denied(found.wrong, found.support, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
     rewrite(_without, own, *own, wrong[None], np.ones((1, 1, 1), np.bool_))
     lone = specks(weights, reference, backend)
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
-    frame = source.frame
     judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
-    if held is not None:
-        weights = held_by_reference(weights, held & trustworthy, reference)
+    if found.held is not None:
+        weights = held_by_reference(weights, found.held & trustworthy, reference)
         stack = stack.with_depths(depths, weights)
-    if placed is not None:
-        stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
-    quiet = usual < blind
-    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
-    return Observed(stack, judging, surface, own_noise, growth, quiet, without_noise, edges, outlines)
+    if found.placed is not None:
+        stack = stack.with_depths(*of_reference(depths, weights, found.placed, reference))
+    quiet, exact = seen.usual < seen.blind, count > 1 and _without_noise(seen, surface, reference, backend)
+    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(seen.away[reference : reference + 1], seen.scales[reference])
+    return Observed(stack, judging, found.surface, own_noise, growth, quiet, exact, edges, found.outlines)
 
 
-@dataclass(frozen=True, eq=False)
-class _Readings:
-    """A reading of the surface, and the noise that it shows."""
-
-    reading: Reading
-    growth: DepthNoise
-    unit: Floats  # (H, W) of the noise
-    slope: float  # usual change of the surface between pixels, in that unit, as the rest
-    away: Floats  # (K, H, W) residuals
-    scales: list[float]  # (K,) noise of the views
-    usual: float  # noise of the median view
-    least: float  # that of exact maps
-
-
-def _readings(source: Source, surface: DepthMap, gate: float, read: Read | None, backend: Backend) -> _Readings:
-    """The views read at the surface, between pixels if their noise is below its change from pixel to pixel."""
-    reading = source.at(surface, [0.0] * source.n_views, backend) if read is None else read.reading
-    growth = noise.depth_noise(reading.depths, surface, backend) if read is None else read.growth
-    unit = growth.unit(surface)
-    slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
-    least = noise.least_scale(growth.middle, perspective=isinstance(source.frame.camera, Pinhole))
-    away = in_units(reading.depths, surface, unit)
-    scales, _ = noise.residual_scales(away, backend, least)
-    if noise.middle_of(scales) < slope:
-        agreements = [gate * max(scale, slope) for scale in scales]
-        reading = source.at(surface, agreements, backend)
-        away = in_units(reading.depths, surface, unit)
-        scales, _ = noise.residual_scales(away, backend, least)
-    usual = noise.middle_of(scales)
-    return _Readings(reading, growth, unit, slope, away, scales, usual if usual > 0 else 1e-12, least)
+def _errors(source: Source, seen: Residuals, backend: Backend) -> tuple[Floats, Floats, Floats]:
+    """(H, W) each: what is hidden if it is further behind, the error of the surface, the noise of an observation."""
+    near = nearest(seen.parallax, source.reference, TELLING, backend)
+    off = surface_doubt(seen.away, seen.scales, near, backend)
+    numbers = (np.float32(each) for each in (off * seen.usual, HIDDEN, seen.independent, seen.usual))
+    found: tuple[Floats, Floats, Floats] = _times(seen.unit, *numbers)
+    return found
 
 
 def _alone(away: Floats, scale: float) -> bool:
@@ -227,26 +153,18 @@ def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32
     return out
 
 
-def _without_noise(
-    seen: _Readings,
-    parallax: Floats,
-    surface: DepthMap,
-    reference: int,
-    size: np.float32,
-    blind: float,
-    backend: Backend,
-) -> bool:
+def _without_noise(seen: Residuals, surface: DepthMap, reference: int, backend: Backend) -> bool:
     """Whether the maps are exact: the reference and most others, which are no copies seen from the same place.
 
     A median tells nothing of outliers, nor of noise in less than half of the image: both are specks that nobody sees.
     """
     if seen.least <= 0 or max(seen.usual, seen.scales[reference]) > seen.least:
         return False
-    limits = np.float32(SAME * max(float(size), blind)), np.float32(blind)
+    limits = np.float32(SAME * max(float(seen.size), seen.blind)), np.float32(seen.blind)
     lone, known = _lone_specks(seen.away, surface, seen.unit, reference, *limits)
     if lone > MOST_LONE * known:
         return False
-    apart, counts = backend.medians(some_columns(parallax * surface, noise.SCALE_SAMPLE))
+    apart, counts = backend.medians(some_columns(seen.parallax * surface, noise.SCALE_SAMPLE))
     return any(count > 0 and pixels >= APART for pixels, count in zip(apart, counts, strict=True))
 
 
@@ -261,58 +179,6 @@ def _lone_specks(
     agreed = (np.abs(away) <= limit).astype(np.float32).sum(axis=0) - (~np.isnan(own) & ~off).astype(np.float32)
     speck = lone & ~np.isnan(own) & (looked > 0.5) & (off | (agreed < 0.5))
     return speck.sum(), (~np.isnan(own)).sum()
-
-
-def _contested(
-    surface: DepthMap,
-    away: Floats,
-    weights: Floats,
-    parallax: Floats,
-    reference: int,
-    limit: np.float32,
-    backend: Backend,
-) -> Mask:
-    """Pixels (H, W) of the surface that too many of the nearest views see past, of those that see it or past it."""
-    voters = nearest(parallax, reference, VOTERS, backend)
-    if not voters:
-        none: Mask = surface < surface
-        return none
-    return _seen_past(away[voters], weights[voters], limit)
-
-
-@one_pass
-def _seen_past(away: Floats, weights: Floats, limit: np.float32) -> Mask:
-    support = (weights > 0).astype(np.float32).sum(axis=0)
-    past = (away > limit).astype(np.float32).sum(axis=0)
-    out: Mask = support < np.float32(MAJORITY) * (support + past)
-    return out
-
-
-@one_pass
-def _further_one(surface: DepthMap, own: DepthMap) -> DepthMap:
-    """The larger of two depths (H, W), the surface where the other is unknown."""
-    return np.where(own > surface, own, surface)
-
-
-@one_pass
-def _lost(alike: Mask, wide: Floats, away: Floats, weights: Floats, others: Mask, limit: np.float32) -> Mask:
-    """Strips (H, W) of a mask, where no majority of the other views confirms the surface: its errors are none."""
-    confirm = (others & (weights > 0)).astype(np.float32).sum(axis=0)
-    deny = (others & (np.abs(away) > limit)).astype(np.float32).sum(axis=0)
-    out: Mask = alike & (wide < 0.5) & (confirm <= deny)
-    return out
-
-
-@one_pass
-def _either(where: Mask, one: DepthMap, other: DepthMap) -> DepthMap:
-    return np.where(where, one, other)
-
-
-@one_pass
-def _support(weights: Floats, reference: int) -> Floats:
-    """The weight (H, W) of the other views that support the surface."""
-    out: Floats = weights.sum(axis=0) - weights[reference]
-    return out
 
 
 @one_pass
