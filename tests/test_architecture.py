@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "solvers": {"energy", "kernels", "geometry"},
     "methods": BELOW_METHODS,
     "result": {"geometry", "kernels", "solvers", "source", "view", "report"},  # only to show itself
-    "fuse": BELOW_METHODS | {"methods", "result", "tiles"},
+    "fuse": BELOW_METHODS | {"methods", "result", "tiles", "datasets"},  # datasets only to check conventions
     "tiles": BELOW_METHODS | {"methods", "result"},
     "forecast": set(),
     "scene": BELOW_REPORT | {"forecast"},

@@ -1,5 +1,7 @@
 """From views to a result: nothing is invented, what is known is said, and `auto` needs no parameter."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ from cfusion import (
 )
 from cfusion.auto import cross_validation
 from cfusion.auto import fit as fitting
-from cfusion.errors import CFusionError, OutOfMemory
+from cfusion.errors import CFusionError, CFusionWarning, OutOfMemory
 from cfusion.solvers import PDHG
 from cfusion.source import Posed, Registered
 
@@ -299,3 +301,21 @@ def test_of_many_bundles_the_first_that_fails_is_told_in_its_turn() -> None:
     assert (next(results).depth == 2).all()
     with pytest.raises(CFusionError):
         next(results)
+
+
+def inverted(views):
+    return [View(view.depth, view.camera, view.pose.inverse()) for view in views]
+
+
+def test_wrong_conventions_are_told_once_and_only_if_asked():
+    """The result of inverted poses is smooth, sure and wrong: nothing else would reveal them."""
+    views, _ = bundle(0.02, views=5, scale=0.15)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", CFusionWarning)
+        fuse(views, "median", backend="numpy")
+        fuse(inverted(views), "median", backend="numpy", check=False)
+        assert not told
+        fuse(inverted(views), "median", backend="numpy")
+    (only,) = told
+    assert "poses inverted" in str(only.message)
+    assert only.filename == __file__

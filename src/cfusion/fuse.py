@@ -1,6 +1,7 @@
 """The public functions: fuse views, maps on one pixel grid, or many groups of views."""
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy as np
 
 from cfusion import kernels, methods
 from cfusion.arrays import DepthMap
-from cfusion.errors import InputError, OutOfMemory
+from cfusion.errors import CFusionWarning, InputError, OutOfMemory
 from cfusion.geometry import Stack, View
 from cfusion.kernels.contract import Backend, Window
 from cfusion.methods import Method
@@ -36,6 +37,7 @@ def fuse(
     reference: int | None = None,
     backend: str = "auto",
     progress: Callable[[Progress], None] | None = None,
+    check: bool = True,
     **parameters: Any,
 ) -> Result:
     """Fuse depth maps into one view: `reference`, else the view that the data set names, else the middle one.
@@ -46,6 +48,8 @@ def fuse(
         reference: index of the view to fuse into.
         backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
         progress: called with a `Progress` from time to time.
+        check: warn where poses, K or depths seem to break a convention, as inverted poses do (a quarter of a second;
+            maps on a GPU are not checked).
         parameters: of the method, by name; `METHODS[name].parameters()` and docs/choosing.md list them.
 
     Examples:
@@ -65,6 +69,8 @@ def fuse(
     loaded = kernels.load(backend)
     index = reference_index(views, reference)
     seen = views[index]
+    if check and isinstance(seen.depth, np.ndarray):
+        _warn_of_conventions(views)
 
     def run(window: Window | None, method: Method) -> Result:
         given = views
@@ -248,6 +254,17 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
     if all(view.confidence is not None and not view.confidence.any() for view in views):
         raise InputError("every confidence in every view is 0; give some known depths a positive one, or none at all")
     return views
+
+
+def _warn_of_conventions(views: Sequence[View]) -> None:
+    """Wrong conventions give a smooth, wrong surface that nothing else would reveal."""
+    from cfusion.datasets.check import warning
+
+    if found := warning(views):
+        told = (
+            f"{found} The result is of the data as given; cfusion.datasets.check tells more, check=False asks nothing."
+        )
+        warnings.warn(told, CFusionWarning, stacklevel=3)
 
 
 def _all_unknown(depth: DepthMap) -> bool:

@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
                 reference=reference,
                 backend=arguments.backend,
                 progress=recorder,
+                check=False,  # done, or not wanted
                 **parameters,
             )
         progress(Step(parts.WRITING, 0.0))
