@@ -365,13 +365,16 @@ def figures(found: Finding) -> dict[str, float]:
     return {name: round(float(np.nanmean(np.abs(each))), 4) for name, each in floats.items()}
 
 
+def version_of(name: str) -> str:
+    """Of a library, empty where it is missing."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def here() -> str:
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append(metadata.version(name))
-        except metadata.PackageNotFoundError:
-            versions.append("")
+    versions = [version_of(name) for name in LIBRARIES]
     kernels = os.environ.get("OPENBLAS_CORETYPE", "")  # of BLAS, which decide the last digits of matrices
     return hashlib.sha256(repr((machine(), versions, kernels)).encode()).hexdigest()[:16]
 
