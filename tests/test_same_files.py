@@ -28,6 +28,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from tests import test_same_findings as findings
+from tests.findings_of_parts import PARTS
 from tests.test_same_findings import Finding, numbers_in
 
 import cfusion
@@ -237,7 +238,7 @@ def height_models(folder: Path) -> Finding:
     return {**out, **written(folder / "out")}
 
 
-PARTS = """
+OTHER_KINDS = """
 [data.boxes]
 kind = "boxes"
 shape = [24, 30]
@@ -287,7 +288,7 @@ def paper(folder: Path) -> Finding:
     (folder / "paper" / "scenes.toml").write_text(SCENES)
     rows = ', rows = ["Median", "Mean", "L1", "oracle"]\ncolumns'
     small = SMALL.replace('data = ["city"]\ncolumns', f'data = ["city"]\n{rows[2:]}')
-    (folder / "paper" / "objects.toml").write_text(small + PARTS)
+    (folder / "paper" / "objects.toml").write_text(small + OTHER_KINDS)
     with patch.object(read_spec, "paper_folder", lambda: folder / "paper"):
         said = ran("reproduce", "objects", "-o", folder / "out", "--jobs", "1", "--backend", "cpu")
     timed = (".jsonl", ".csv", "index.html")  # the page also names the version of the code
@@ -307,6 +308,7 @@ FILES: dict[str, Callable[[Path], Finding]] = {
     "a scene": whole_scene,
     "height models": height_models,
     "paper": paper,
+    **PARTS,
 }
 
 
