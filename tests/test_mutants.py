@@ -151,6 +151,15 @@ def test_what_tests_of_a_file_share_is_asked_of_each_of_them(tree: Path) -> None
     assert covering.tests_of("src/area.py", 8, 8) == [first, second]
 
 
+def test_stored_findings_come_first_and_take_no_time_from_others(tree: Path) -> None:
+    stored, slow, own = "tests/test_same_files.py::a", "tests/test_same_bits.py::a", "tests/test_area.py::a"
+    lines = {"src/area.py": {8: {stored, slow, own}}}
+    covering = Covering(lines, {stored: 19.0, slow: 12.0, own: 19.5}, {}, {"src/area.py": {"tests/test_area.py"}}, tree)
+    assert covering.tests_of("src/area.py", 8, 8) == [slow, own]  # both would be too slow
+    lines["src/area.py"][8] = {stored, own}
+    assert covering.tests_of("src/area.py", 8, 8) == [stored, own]
+
+
 def test_tests_of_the_package_come_before_others(tree: Path) -> None:
     """Compiled code is run by lines that belong to others; what compares it stands in the folder of its name."""
     (tree / "src" / "cfusion" / "box").mkdir(parents=True)
