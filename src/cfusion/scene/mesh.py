@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Points
+from cfusion.arrays import Points, share_of
 from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
 from cfusion.geometry.normals import summed_face_normals
@@ -106,7 +106,7 @@ def extract(volume: Volume) -> Mesh:
 
 def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: ProgressCallback | None) -> int:
     """Write OUT/mesh.ply and OUT/mesh.glb of all fused maps; return the number of triangles."""
-    some = fused[:: max(1, len(fused) // SAMPLE)]
+    some = fused[:: share_of(len(fused), SAMPLE)]
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)
     views = open_job(job).views
     progress = TaskProgress(callback, len(fused), "mesh, view")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import share_of
 from cfusion.errors import FileError
 from cfusion.io.codecs.beside_raster import require_own_numbers
 from cfusion.io.codecs.raster_library import masked_band, opened, rasterio
@@ -72,7 +73,7 @@ def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
             raise FileError(f"{file} holds {kind}; give a raster of real numbers")
         scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
         heights = np.empty((raster.height, raster.width), np.float32)
-        step = max(1, STRIP // raster.width)
+        step = share_of(STRIP, raster.width)
         for first in range(0, raster.height, step):  # double precision, in strips to save memory
             window = ((first, min(first + step, raster.height)), (0, raster.width))
             values = masked_band(raster, band, window)
