@@ -31,6 +31,7 @@ Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 
 # Of normal errors: standard deviation over median and mean size, and median size over standard deviation.
 OVER_MEDIAN, OVER_MEAN, MEDIAN_SIZE = 1.4826, 1.2533, 0.6745
+TINY, SMALL = 1e-300, 1e-30  # instead of zero, to divide by: in double, and in single precision
 _DLPACK_HOST = 1
 MOST_WHOLE = 10**300  # for Python's unbounded integers
 MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square

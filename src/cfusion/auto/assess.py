@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from cfusion.arrays import SMALL
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.far import variance_of_far
@@ -102,7 +103,7 @@ def _at_least_rounding(sigma: Floats, depth: Floats) -> Floats:
 @one_pass
 def _unsure(sigma: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
     """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise."""
-    out: Floats = sigma / (np.maximum(depth, np.float32(1e-30)) if relative else unit)
+    out: Floats = sigma / (np.maximum(depth, np.float32(SMALL)) if relative else unit)
     return out
 
 

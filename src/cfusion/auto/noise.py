@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, some_columns, stride_for
+from cfusion.arrays import TINY, DepthMap, chunks, some_columns, stride_for
 from cfusion.auto.far import share_of_far
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
@@ -72,7 +72,7 @@ def stereo_like(task: Task) -> bool:
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     one = 1.0 if stack.weights is None else usual_weight(stack.weights)
-    spread = misfit / np.maximum(total, 1e-300)
+    spread = misfit / np.maximum(total, TINY)
     return exponent(*binned(start + task.centre, np.where(total > one, spread, np.nan))) > STEREO_SLOPE
 
 

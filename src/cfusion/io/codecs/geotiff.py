@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import share_of
+from cfusion.arrays import TINY, share_of
 from cfusion.errors import FileError
 from cfusion.io.codecs.beside_raster import require_own_numbers
 from cfusion.io.codecs.raster_library import masked_band, opened, rasterio
@@ -48,7 +48,7 @@ class Grid:
             return "has another coordinate system than the first"
         ours, theirs = np.reshape(self.transform, (2, 3)), np.reshape(other.transform, (2, 3))
         corners = np.array([[0, 0, 1], [self.width, 0, 1], [0, self.height, 1]]).T
-        apart = float(np.abs((ours - theirs) @ corners).max()) / max(min(self.pixel), 1e-300)
+        apart = float(np.abs((ours - theirs) @ corners).max()) / max(min(self.pixel), TINY)
         return f"lies {apart:.3g} pixels off the first" if apart > SAME else ""
 
 
