@@ -18,6 +18,7 @@ from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.rounding import rounding_of, steps_of
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -47,7 +48,7 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
     unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
-    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
+    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, NO_NOISE)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     measured_here = source.maps[source.reference]

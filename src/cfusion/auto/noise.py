@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cfusion.arrays import TINY, DepthMap, chunks, some_columns, stride_for
 from cfusion.auto.far import share_of_far
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -254,7 +255,7 @@ def weigh_edges(
     own reading is exact. w = noise / sqrt(noise^2 + (0.3 slope)^2), with the slope reduced by what the noise of the
     quietest view could cause. `exact`, from 0 to 1, says how well the reference's own edges are placed.
     """
-    others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
+    others = [max(scale, NO_NOISE) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
     slope, quietest = local_slope(surface, growth), min(others)
@@ -262,7 +263,7 @@ def weigh_edges(
     if not off * _quantile(slope, 0.98, backend) - quietest > middle_of(others):
         return False
     # a view without a scale has no observations
-    noise = np.array([max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales])
+    noise = np.array([max(scale, NO_NOISE) if np.isfinite(scale) else 1.0 for scale in scales])
     own = np.arange(len(noise)) == index
     steep = _steep(slope, off, quietest)
     rewrite(_beside_edges, (weights,), weights, steep, noise[:, None, None], own[:, None, None])
