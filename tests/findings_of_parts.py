@@ -1,6 +1,7 @@
 """Findings of parts that no command reaches with small data, for `test_same_files.py`."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from cfusion.datasets.check import check
 from cfusion.energy import L1, TGV, Energy
 from cfusion.io.codecs.png import write_image
 from cfusion.methods import SinglePass
+from cfusion.scene.neighbours import by_surface
 from cfusion.solvers import PDHG
 from cfusion.source import Splat
 from cfusion.tiles import fuse_in_tiles
@@ -160,6 +162,31 @@ def coloured_points(folder: Path) -> Finding:
     return out
 
 
+def blind(folder: Path) -> Finding:
+    """Views that know nothing, or a single pixel, among others, and as the reference."""
+    views, out = seen(rounded, 5), Finding()
+    nothing = np.full_like(views[0].depth, np.nan)
+    spot = nothing.copy()
+    spot[12, 20] = 6.0
+    for name, depth in (("nothing", nothing), ("a pixel", spot)):
+        for place in (0, 2):
+            given = [replace(view, depth=depth) if k == place else view for k, view in enumerate(views)]
+            for method in ("auto", "l1-adapt", "median"):
+                more = {"keep_views": True} if method == "auto" else {}
+                result = fuse(given, method, reference=2, backend="cpu", **more)
+                out[f"{method}, {name} at {place}"] = result.depth
+                if method == "auto":
+                    page = result.report(folder / "page.html").read_text()
+                    told = (
+                        repr((result.views, result.parameters)),
+                        re.sub(r"(?s)<script.*?</script>|base64,[^\"]*", "", page),
+                    )
+                    out[f"told of {name} at {place}"] = numbers_in(re.sub(r"\d+(?:\.\d+)? s\b", "", " ".join(told)))
+            out[f"checked, {name} at {place}"] = numbers_in(repr(check(given, 1500)))
+            out[f"neighbours, {name} at {place}"] = repr(by_surface(given))
+    return out
+
+
 PARTS: dict[str, Callable[[Path], Finding]] = {
     "relative maps": relative_maps,
     "large frames": large_frames,
@@ -168,4 +195,5 @@ PARTS: dict[str, Callable[[Path], Finding]] = {
     "without a ray caster": without_ray_caster,
     "a drive": a_drive,
     "coloured points": coloured_points,
+    "blind views": blind,
 }
