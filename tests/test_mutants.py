@@ -59,6 +59,12 @@ def test_what_reshape_finds_out_itself_is_left_alone(tree: Path) -> None:
     assert edits == {("swapped arguments", "3, -1"), ("unary", "1"), ("constant", "4")}
 
 
+def test_two_axes_are_swapped_in_any_order(tree: Path) -> None:
+    for text, count in (("a.swapaxes(i, j)", 0), ("np.swapaxes(a, i, j)", 1)):
+        (tree / "src" / "area.py").write_text(f"turned = {text}\n")
+        assert len(sites.sites_of("src/area.py", tree)) == count
+
+
 def test_the_smaller_of_two_is_the_same_if_they_are_equal(tree: Path) -> None:
     for text, kinds in (("a if a < b else b", {"condition"}), ("a if a < b else c", {"condition", "comparison"})):
         (tree / "src" / "area.py").write_text(f"least = {text}\n")
