@@ -138,3 +138,14 @@ def test_a_lens_may_fold_where_a_narrow_image_does_not_reach(width: int, height:
     assert camera.shape == (height, width)
     with pytest.raises(CameraError, match="folds the image"):
         BrownConrady(70.0, 70.0, *middle, width, height, k1=-0.2)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_lens_that_folds_in_one_corner_folds(axis: int, end: int) -> None:
+    """Its middle lies beside the opposite end: the corner is at a slope of 1.2."""
+    size, middle = [60, 60], [29.5, 29.5]
+    size[axis], middle[axis] = 200, 190.0 if end == 0 else 9.0
+    with pytest.raises(CameraError, match="folds the image"):
+        BrownConrady(160.0, 160.0, *middle, *size, k1=-0.2)
+    assert BrownConrady(260.0, 260.0, *middle, *size, k1=-0.2).width == size[0]
