@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from cfusion import Stack, kernels
-from cfusion.energy import L1, TGV, Energy, Prior
+from cfusion.energy import L1, L2, TGV, Energy, Huber, Prior
 from cfusion.solvers import PDHG, Progress
 from cfusion.solvers.acs import ACS, nested
 from cfusion.solvers.ama import AMA
 from cfusion.solvers.biconvex import Biconvex
-from cfusion.solvers.pdhg import CHECK, fixed_confidence
+from cfusion.solvers.pdhg import CHECK, fixed_confidence, floor_parts
 from cfusion.solvers.task import prepare
 
 NUMPY = kernels.load("numpy")
@@ -81,3 +81,16 @@ def test_a_step_has_its_share_of_the_whole() -> None:
     assert (heard[0].done, heard[0].gap, heard[0].energy) == (0.625, 0.25, 7.0)
     assert "3" in heard[0].stage
     assert nested(None, 0, 1) is None
+
+
+@pytest.mark.parametrize(("fidelity", "power"), [(L1(), 1), (L2(), 2), (Huber(0.1), 1)])
+def test_what_counts_as_rounding_is_so_in_any_unit(fidelity: Any, power: int) -> None:
+    """Of the data as of its fidelity; of the regulariser in proportion, to its weights as well."""
+    depths = np.random.default_rng(1).normal(3, 0.1, (3, 9, 8)).astype(np.float32)
+
+    def parts(unit: float, alpha: tuple[float, float] = (1.0, 2.0)) -> np.ndarray:
+        ready = prepare(Energy(fidelity, TGV(2, alpha)), Stack(np.float32(unit) * depths), NUMPY)
+        return np.array(floor_parts(ready, ready.problem(fixed_confidence(ready))))
+
+    np.testing.assert_allclose(parts(8.0) / parts(1.0), [1, 8**power, 8], rtol=1e-4)
+    np.testing.assert_allclose(parts(1.0, (3.0, 2.0)) / parts(1.0), [1, 1, 5 / 3], rtol=1e-4)

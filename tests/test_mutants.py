@@ -59,6 +59,12 @@ def test_what_reshape_finds_out_itself_is_left_alone(tree: Path) -> None:
     assert edits == {("swapped arguments", "3, -1"), ("unary", "1"), ("constant", "4")}
 
 
+def test_two_axes_are_swapped_in_any_order(tree: Path) -> None:
+    for text, count in (("a.swapaxes(i, j)", 0), ("np.swapaxes(a, i, j)", 1)):
+        (tree / "src" / "area.py").write_text(f"turned = {text}\n")
+        assert len(sites.sites_of("src/area.py", tree)) == count
+
+
 def test_the_smaller_of_two_is_the_same_if_they_are_equal(tree: Path) -> None:
     for text, kinds in (("a if a < b else b", {"condition"}), ("a if a < b else c", {"condition", "comparison"})):
         (tree / "src" / "area.py").write_text(f"least = {text}\n")
@@ -149,6 +155,15 @@ def test_what_tests_of_a_file_share_is_asked_of_each_of_them(tree: Path) -> None
     seconds = {first: 1.0, second: 0.1, apart: 0.1}
     covering = Covering({"src/area.py": {8: {first}}}, seconds, {}, {}, tree)
     assert covering.tests_of("src/area.py", 8, 8) == [first, second]
+
+
+def test_stored_findings_come_first_and_take_no_time_from_others(tree: Path) -> None:
+    stored, slow, own = "tests/test_same_files.py::a", "tests/test_same_bits.py::a", "tests/test_area.py::a"
+    lines = {"src/area.py": {8: {stored, slow, own}}}
+    covering = Covering(lines, {stored: 19.0, slow: 12.0, own: 19.5}, {}, {"src/area.py": {"tests/test_area.py"}}, tree)
+    assert covering.tests_of("src/area.py", 8, 8) == [slow, own]  # both would be too slow
+    lines["src/area.py"][8] = {stored, own}
+    assert covering.tests_of("src/area.py", 8, 8) == [stored, own]
 
 
 def test_tests_of_the_package_come_before_others(tree: Path) -> None:

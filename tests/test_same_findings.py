@@ -24,7 +24,7 @@ import pytest
 from tests.test_same_bits import CAMERA, _ball, _hash, _plane, machine
 
 import cfusion
-from cfusion import BrownConrady, Orthographic, Pinhole, Pose, View, fuse
+from cfusion import BrownConrady, Orthographic, Pinhole, Pose, Stack, View, fuse, fuse_stack
 from cfusion.auto import Auto
 from cfusion.auto.settings import Settings
 from cfusion.cli import compiling, parts
@@ -109,6 +109,40 @@ def fused(views: list[View], **settings: Any) -> Finding:
     maps = {name: getattr(result, name) for name in ("depth", "confidence", "sigma", "provenance")}
     told = result.iterations, result.gap, result.energies, sorted(result.parameters.items()), result.views
     return {**maps, "told": numbers_in(repr(told))}
+
+
+def of_outlines(noise: str, first: int = 0, last: int = 7) -> Finding:
+    """Houses and posts before a distant wall: what outlines, rods and gaps become under such errors of the maps."""
+    from tests.laws import test_outlines as street
+
+    rng, step = np.random.default_rng(5), street.STEP
+    maps = [street.seen_from(step * (k - street.MIDDLE)) for k in range(street.COUNT)]
+    for k, depth in enumerate(maps):
+        for place, near, wide in ((-2.0, 6.0, 1), (0.8, 5.0, 2), (2.2, 7.0, 1)):
+            column = round(70 / near * (place - step * (k - street.MIDDLE)) + 39.5)
+            depth[10 * wide :, max(column, 0) : max(column + wide, 0)] = near
+        depth += rng.normal(0, 1, depth.shape) * np.sqrt(depth / 10) * (0 if noise == "none" else street.NOISE)
+    if noise == "jagged":
+        maps[street.MIDDLE] = street.jagged(maps[street.MIDDLE], 1)
+    elif noise == "shared":
+        maps = [depth + np.kron(rng.normal(0, 0.2, (15, 20)), np.ones((4, 4))) for depth in maps]
+        maps[street.MIDDLE][20:40] = street.jagged(maps[street.MIDDLE], 1)[20:40]
+    elif noise == "blobs":
+        maps[street.MIDDLE][20:26, 5:11] += 4
+    return fused(street.views_of(maps)[first:last], min_confidence=0.0)
+
+
+def by_other_cameras(_: Path) -> Finding:
+    """`auto` through a lens and without perspective, with confidences, on what views of one place measured."""
+    lens = BrownConrady(40.0, 41.0, 19.0, 15.0, 40, 30, k1=-0.1, k2=0.02, p1=0.004, p2=-0.003, k3=0.01)
+    views, out = seen(rounded), {}
+    sure = np.random.default_rng(6).uniform(0.2, 1, (5, *CAMERA.shape)).astype(np.float32)
+    for name, camera in (("lens", lens), ("flat", Orthographic(0.12, 19.5, 14.5, 40, 30))):
+        given = [replace(view, camera=camera, confidence=each) for view, each in zip(views, sure, strict=True)]
+        out |= {f"{name} {part}": each for part, each in fused(given).items()}
+    stack = Stack(np.stack([view.depth for view in seen(white(0.05), 6)]), None, CAMERA, image=views[0].image)
+    result = fuse_stack(stack, "auto", backend="cpu")
+    return {**out, "still": result.depth, "still confidence": result.confidence, "still sigma": result.sigma}
 
 
 def numbers_in(text: str) -> str:
@@ -296,6 +330,15 @@ FINDINGS: dict[str, Callable[[Path], Finding]] = {
     "a view out of place": lambda _: fused(displaced(seen(white(0.02))), keep_views=True),
     "one view": lambda _: fused(seen(white(0.05), 1)),
     "two views": lambda _: fused(seen(rounded, 2)),
+    "outlines": lambda _: of_outlines("white"),
+    "outlines of three": lambda _: of_outlines("white", 2, 5),
+    "outlines without noise": lambda _: of_outlines("none", 1, 6),
+    "jagged outlines": lambda _: of_outlines("jagged"),
+    "jagged outlines of three": lambda _: of_outlines("jagged", 2, 5),
+    "outlines under shared errors": lambda _: of_outlines("shared"),
+    "blobs": lambda _: of_outlines("blobs"),
+    "beside the others": lambda _: of_outlines("white", 3, 7),
+    "other cameras": by_other_cameras,
     "scores": scores,
     "check": checked,
     "cloud and mesh": merged,
@@ -322,13 +365,16 @@ def figures(found: Finding) -> dict[str, float]:
     return {name: round(float(np.nanmean(np.abs(each))), 4) for name, each in floats.items()}
 
 
+def version_of(name: str) -> str:
+    """Of a library, empty where it is missing."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def here() -> str:
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append(metadata.version(name))
-        except metadata.PackageNotFoundError:
-            versions.append("")
+    versions = [version_of(name) for name in LIBRARIES]
     kernels = os.environ.get("OPENBLAS_CORETYPE", "")  # of BLAS, which decide the last digits of matrices
     return hashlib.sha256(repr((machine(), versions, kernels)).encode()).hexdigest()[:16]
 

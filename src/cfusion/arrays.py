@@ -31,6 +31,7 @@ Matrix: TypeAlias = NDArray[np.float64]  # 3x3, 3x4 or 4x4
 
 # Of normal errors: standard deviation over median and mean size, and median size over standard deviation.
 OVER_MEDIAN, OVER_MEAN, MEDIAN_SIZE = 1.4826, 1.2533, 0.6745
+TINY, SMALL = 1e-300, 1e-30  # instead of zero, to divide by: in double, and in single precision
 _DLPACK_HOST = 1
 MOST_WHOLE = 10**300  # for Python's unbounded integers
 MOST_RADIUS = 200  # pixels of a hole that is filled; the time grows with its square
@@ -100,6 +101,11 @@ def lower_median(cells: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(np.take_along_axis(ordered, np.maximum(count - 1, 0)[..., None] // 2, axis=-1)[..., 0])
 
 
+def share_of(count: int, parts: int) -> int:
+    """How many of so many fall to each of some parts; at least one."""
+    return max(1, count // parts)
+
+
 def stride_for(pixels: int, most: int) -> int:
     """The step, in rows and in columns, that leaves about so many of the pixels."""
     return max(1, int(np.sqrt(pixels / most)))
@@ -113,7 +119,7 @@ def some_columns(maps: Any, most: int) -> Any:
 
     A sensor may measure every second or fourth column only: their distance has no divisor in common with it.
     """
-    every = max(1, maps.shape[-2] * maps.shape[-1] // most)
+    every = share_of(maps.shape[-2] * maps.shape[-1], most)
     while every > 1 and math.gcd(every, LATTICES) > 1:
         every += 1
     return maps[..., ::every]

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,3 +213,13 @@ def test_views_of_one_scene_differ_by_twenty_at_most(
     monkeypatch.setattr(scales, "_needs_shifts", lambda *given: True)
     found = scales.view_shifts(samples, None, None, values=True)
     assert (found is not None) == named
+
+
+def test_the_spread_of_depths_is_that_of_their_ratios() -> None:
+    """Of the usual view, whatever its unit; a view that knows nothing has none."""
+    ratio = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+    depth = np.concatenate([7 * ratio, 300 * ratio**2, 0.1 * ratio, np.full(5, np.nan)])
+    samples: Any = SimpleNamespace(depth=depth, source=np.repeat(np.arange(4), 5), starts=range(4))
+    assert scales.spread_of(samples) == pytest.approx(np.log(2))
+    samples.depth = np.full(20, np.nan)
+    assert scales.spread_of(samples) == pytest.approx(0, abs=1e-9)

@@ -243,3 +243,17 @@ def test_what_is_decoded_together_is_counted_in_bytes(tmp_path: Path, dtype: str
                 raster.write(np.ones((3, 48, 40), dtype))
         expected = (40 * 48, 3, pixels * size * (3 if together else 1))
         assert _blocks(tmp_path / f"{name}.tif", 10**6) == expected
+
+
+@pytest.mark.parametrize(("type_", "letter"), [(3, "H"), (4, "I"), (16, "Q")])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_large_tiff_states_its_size_in_any_integer(tmp_path: Path, type_: int, letter: str, order: str) -> None:
+    """Laid by hand, from either end: a header of 16 bytes, then tag, type, number and value in 20 bytes each."""
+    from cfusion.io.codecs.tiff_header import _blocks
+
+    values = {256: 40, 257: 48, 258: 16, 277: 3, 278: 5}
+    entries = [struct.pack(f"{order}HHQ{letter}", tag, type_, 1, each).ljust(20, b"\0") for tag, each in values.items()]
+    head = (b"II" if order == "<" else b"MM") + struct.pack(f"{order}HHHQ", 43, 8, 0, 16)
+    body = head + struct.pack(f"{order}Q", len(entries)) + b"".join(entries) + bytes(8)
+    (tmp_path / "a.tif").write_bytes(body)
+    assert _blocks(tmp_path / "a.tif", len(body)) == (40 * 48, 3, 40 * 5 * 3 * 2)

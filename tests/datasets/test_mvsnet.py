@@ -43,6 +43,8 @@ def test_world_to_camera_and_probability_as_confidence(folder: Path, pose: Matri
     assert views[0].confidence is not None
     np.testing.assert_allclose(views[0].confidence, [[0.1, 0, 1], [0.4, 0.5, 0]], rtol=1e-6)
     assert views[1].confidence is None
+    assert "probability as confidence" in views.sentence  # of one of them is enough
+    assert "confidence" not in read(folder, options={"confidence": False}).sentence
     assert read(folder, options={"confidence": False})[0].confidence is None
 
 

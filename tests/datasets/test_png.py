@@ -70,6 +70,7 @@ def test_finest_encoding_holds_every_value(tmp_path_factory: pytest.TempPathFact
 def test_finest_encoding_is_a_round_number() -> None:
     assert finest_encoding(np.array([[65.0, 1.0]], np.float32)) == Encoding(0.001)
     assert finest_encoding(np.array([[66.0]], np.float32)) == Encoding(0.002)
+    assert finest_encoding(np.array([[65533.0]], np.float32)) == Encoding(1.0)  # a power of ten is round itself
     assert finest_encoding(np.array([[np.nan]], np.float32)) == Encoding(1.0)
     assert finest_encoding(np.array([[0.0]], np.float32)) == Encoding(1.0)
 

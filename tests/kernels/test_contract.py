@@ -25,6 +25,8 @@ TENSOR = np.float32([1.5, 0.3, 1.5])[:, None, None]  # xx, xy, yy: definite
 WINDOW = (slice(2, 15), slice(1, 20))
 INPUTS: dict[str, Callable[[np.random.Generator], list[tuple[Any, ...]]]] = {}
 PINHOLE, PARALLEL = Pinhole(20.0, 22.0, 10.3, 8.2, 23, 17), Orthographic(0.2, 11.0, 8.0, 23, 17)
+BENT = BrownConrady(20.0, 22.0, 10.3, 8.2, 23, 17, k1=-0.2, k2=0.05, p1=0.01, p2=-0.02, k3=0.01)
+KINDS = PINHOLE, PARALLEL, BENT
 
 
 def members() -> list[str]:
@@ -85,11 +87,11 @@ def problems(rng: np.random.Generator, iterations: int = 12) -> list[tuple[Probl
 
 
 def cameras(rng: np.random.Generator) -> list[tuple[Any, Any, np.ndarray]]:
-    """Both kinds looking at both, from another place and turned about every axis: no entry of the rotation is zero."""
+    """Every kind looking at every kind, from another place, turned about every axis: no entry of the rotation is 0."""
     turn = rotation_of(1.0, -0.04, 0.075, 0.05)
     assert (np.abs(turn) > 0.05).all()
     motion = Pose(turn, np.array([0.3, -0.2, 0.1])).matrix()[:3].copy()
-    return [(one, other, motion) for one in (PINHOLE, PARALLEL) for other in (PINHOLE, PARALLEL)]
+    return [(one, other, motion) for one in KINDS for other in KINDS]
 
 
 @inputs
@@ -243,13 +245,12 @@ def for_reproject(rng):
 
 def seen_by_others(rng: np.random.Generator) -> list[tuple[Any, ...]]:
     """A surface with what is behind others, its camera, and two that look at it."""
-    bent = BrownConrady(20.0, 22.0, 10.3, 8.2, 23, 17, k1=-0.2, k2=0.05, p1=0.01)
     out = []
     for one, other, motion in cameras(rng):
         x = surface(rng)
         x[2, :4] = [-1.0, 1e-3, 30.0, -4.0]
         motions = np.stack([motion, motion])
-        out += [(x, one.numbers, np.stack([other.numbers, each.numbers]), motions) for each in (other, bent)]
+        out += [(x, one.numbers, np.stack([other.numbers, each.numbers]), motions) for each in (other, BENT)]
     return out
 
 
@@ -272,7 +273,7 @@ def for_pooled(rng):
 
 @inputs
 def for_cosines(rng):
-    return [(maps(rng)[0], camera.numbers) for camera in (PINHOLE, PARALLEL)]
+    return [(maps(rng)[0], camera.numbers) for camera in KINDS]
 
 
 @inputs

@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Stack, normals
+from cfusion import BrownConrady, Orthographic, Pinhole, Pose, Stack, normals
 from cfusion.energy import L1, L2, TGV, Energy, Prior
 from cfusion.solvers import prepare
 from cfusion.solvers.joint import ConfidenceUpdate
 
-CAMERAS = [Pinhole(40.0, 42.0, 10.3, 8.2, 31, 23), Orthographic(0.1, 10.0, 8.0, 31, 23)]
+CAMERAS = [
+    Pinhole(40.0, 42.0, 10.3, 8.2, 31, 23),
+    Orthographic(0.1, 10.0, 8.0, 31, 23),
+    BrownConrady(40.0, 42.0, 10.3, 8.2, 31, 23, k1=-0.1, k2=0.03, p1=0.01, p2=-0.02, k3=0.01),
+]
 EVERY_CAMERA = pytest.mark.parametrize("camera", CAMERAS, ids=lambda camera: type(camera).__name__)
 
 

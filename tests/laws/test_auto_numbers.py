@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfusion import Orthographic, Pinhole, Pose, Stack, fuse_stack, kernels
+from cfusion import Orthographic, Pinhole, Pose, Stack, View, fuse_stack, kernels
 from cfusion.auto import evidence
 from cfusion.auto import first_surface as first
 from cfusion.auto import votes as votes_of
@@ -28,6 +28,7 @@ from cfusion.auto.surface import alike_around, local_slope, steps
 from cfusion.geometry.pose import turned_by
 from cfusion.kernels.depth_noise import CONSTANT, DepthNoise
 from cfusion.solvers import PDHG, task
+from cfusion.source import Posed
 from cfusion.source.upload import in_view_order
 
 NUMPY = kernels.load("numpy")
@@ -250,6 +251,17 @@ class TestFirstSurface:
         found, inverse = first.first_surface(source, [None] * 4, Settings(), PDHG(), NUMPY)
         np.testing.assert_array_equal(found, np.where(np.isnan(near), own, near))
         assert not inverse
+
+    def test_what_neither_the_reference_nor_those_nearby_measured_all_views_complete(self) -> None:
+        maps = np.full((3, 20, 30), 4, np.float32)
+        surface = np.full((20, 30), 4.5, np.float32)
+        maps[:2, 5:9] = surface[5:9] = NAN
+        camera = Pinhole(30.0, 30.0, 14.5, 9.5, 30, 20)
+        source = Posed.of([View(each, camera, Pose.identity()) for each in maps], 0, NUMPY)
+        found = first._completed(surface, source, Settings().splat, NUMPY)
+        np.testing.assert_array_equal(found, np.where(np.isnan(surface), np.float32(4), surface))
+        whole = np.full((20, 30), 4.5, np.float32)
+        assert first._completed(whole, source, Settings().splat, NUMPY) is whole
 
     def test_what_is_better_on_the_whole_still_gives_way_where_it_is_wrong(self) -> None:
         """A thin part that only the own surface has, while misplaced views prefer the other elsewhere."""

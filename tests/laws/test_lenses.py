@@ -128,3 +128,24 @@ def test_every_coefficient_alone_bends(which: int) -> None:
     of_pixel = numba.njit(lambda camera, u, v: compiled.slopes(camera, u, v))
     assert of_pixel(numbers, 35.0, 28.0) == pytest.approx((float(x[0]), float(y[0])), abs=1e-12)
     assert not compiled.is_bent.py_func(np.zeros(10))
+
+
+@pytest.mark.parametrize(("width", "height"), [(200, 20), (20, 200)])
+def test_a_lens_may_fold_where_a_narrow_image_does_not_reach(width: int, height: int) -> None:
+    """It is asked in the image's own corners: here up to a slope of 0.6, while it folds at 0.86."""
+    middle = (width - 1) / 2, (height - 1) / 2
+    camera = BrownConrady(160.0, 160.0, *middle, width, height, k1=-0.2)
+    assert camera.shape == (height, width)
+    with pytest.raises(CameraError, match="folds the image"):
+        BrownConrady(70.0, 70.0, *middle, width, height, k1=-0.2)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_lens_that_folds_in_one_corner_folds(axis: int, end: int) -> None:
+    """Its middle lies beside the opposite end: the corner is at a slope of 1.2."""
+    size, middle = [60, 60], [29.5, 29.5]
+    size[axis], middle[axis] = 200, 190.0 if end == 0 else 9.0
+    with pytest.raises(CameraError, match="folds the image"):
+        BrownConrady(160.0, 160.0, *middle, *size, k1=-0.2)
+    assert BrownConrady(260.0, 260.0, *middle, *size, k1=-0.2).width == size[0]

@@ -134,3 +134,15 @@ def test_a_mark_of_which_one_entry_is_none_is_refused(tmp_path: Path, name: str,
     mark.write_text(json.dumps({"data": "here", "format": "bundle", "options": {}, name: wrong}))
     with pytest.raises(FileError, match="does not name the scene's data"):
         scene_of(tmp_path)
+
+
+def test_a_factor_and_its_inverse_as_it_was_found_are_none() -> None:
+    """A check finds factors to a fraction of a percent: what is left is no correction."""
+    made = Correction(depth_scale=0.001).then(Correction(depth_scale=1001.0))
+    assert made == Correction()
+    assert made is not None
+    twice = Correction(depth_scale=0.5).then(Correction(depth_scale=0.5))
+    assert twice is not None
+    assert twice.depth_scale == 0.25
+    assert "depth-scale" not in made.options
+    assert "--depth-scale 0.25" in twice.options

@@ -85,6 +85,20 @@ class TestReasons:
         found = list(work.work(SimpleNamespace(folder=Path("nowhere")), [TASK]))  # type: ignore[arg-type]
         assert [(each.name, each.failure) for each in found] == [("000003", "gone")]
 
+    def test_what_has_a_record_is_not_done_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Another process may have been faster; a record of another key is of other inputs."""
+        done = Record(3, "third", "key", density_after=0.5)
+        write_record(folder_of(tmp_path, 3), done)
+
+        def gone(job: Any) -> Any:
+            raise FileError("gone")
+
+        monkeypatch.setattr(work, "open_job", gone)
+        job: Any = SimpleNamespace(folder=tmp_path)
+        assert list(work.work(job, [TASK])) == [done]
+        (found,) = work.work(job, [Task("fuse", 3, (1, 2), "another key")])
+        assert found.failure == "gone"
+
     def test_a_piece_of_the_cloud_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(work, "open_job", lambda job: SimpleNamespace(names={3: "third"}))
 

@@ -4,14 +4,19 @@ import filecmp
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from walls import FORMATS, QUICK, lay, run, walk
 
 from cfusion import Pinhole, fuse, normals, read
+from cfusion.datasets.check import align_scales, scales
 from cfusion.datasets.write_back import LAYOUTS, FusedMap
+from cfusion.errors import InputError
 from cfusion.io.codecs.colmap_map import read_colmap_map
+from cfusion.scene import convert, whole
 from cfusion.scene.fused_view import read_fused
 
 STEP = {"7-scenes": 0.001, "scannet": 0.001, "open3d": 0.001, "tum": 0.0002, "replica": 1 / 6553.5}
@@ -174,3 +179,35 @@ def test_confidence_is_the_chance_of_an_error_below_a_hundredth(sigmas: float, s
     sigma = np.array([[0.04 / max(sigmas, 1e-9), np.nan, 0.1]], np.float32)
     found = FusedMap(depth, sigma, Pinhole(5.0, 5.0, 1.0, 0.0, 3, 1)).confidence
     np.testing.assert_allclose(found, [[share, 0, 0]], atol=1e-4)
+
+
+@pytest.mark.parametrize(("named", "kept"), [(None, None), (4, 1), (3, None)])
+def test_the_reference_of_a_scene_is_that_of_what_is_written(
+    named: int | None, kept: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its place among the views that were fused, if it is one of them."""
+    dataset = SimpleNamespace(reference=named, unit="foot")
+    monkeypatch.setattr(convert, "open_job", lambda job: SimpleNamespace(dataset=dataset))
+    job: Any = SimpleNamespace()
+    made = convert.fused_views(job, [2, 4, 5])
+    assert (len(made), made.reference, made.unit) == (3, kept, "foot")
+
+
+class Unread(list[int]):
+    """Views that nobody reads."""
+
+    def __getitem__(self, place: Any) -> Any:
+        pytest.fail("it was read")
+
+
+def test_too_many_views_are_not_brought_to_one_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair is compared; refused before any is, and by a scene before any view is read."""
+    monkeypatch.setattr(scales, "MOST_VIEWS", 2)
+    views = walk(3)
+    with pytest.raises(InputError, match="3 views are too many to align; give at most 2"):
+        align_scales(views)
+    assert len(align_scales(views[:2])) == 2
+    job: Any = SimpleNamespace()
+    monkeypatch.setattr(whole, "open_job", lambda job: SimpleNamespace(views=Unread([0, 1, 2])))
+    with pytest.raises(InputError, match="too many to align"):
+        whole.with_aligned_scales(job)

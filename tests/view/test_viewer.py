@@ -1,6 +1,7 @@
 """The viewer opens what fuse and sequences write, serves it, and writes recordings."""
 
 import re
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -194,3 +195,22 @@ def test_a_recording_has_points_and_camera_of_every_frame(
     for call, frame in zip(rerun.Transform3D.call_args_list, frames, strict=True):
         np.testing.assert_array_equal(call.kwargs["translation"], frame.pose.translation)
         np.testing.assert_array_equal(call.kwargs["mat3x3"], frame.pose.rotation)
+
+
+def test_nothing_is_drawn_until_it_is_wanted_and_then_once() -> None:
+    """Else it would keep a core busy for as long as the page is open."""
+    from cfusion.view.viewer import Viewer
+
+    viewer: Any = object.__new__(Viewer)
+    viewer.ended, viewer.wanted, drawn = False, threading.Event(), threading.Semaphore(0)
+    viewer._draw = drawn.release
+    thread = threading.Thread(target=viewer._keep_drawing, daemon=True)
+    thread.start()
+    assert not drawn.acquire(timeout=0.1)
+    viewer.wanted.set()
+    assert drawn.acquire(timeout=10)
+    assert not drawn.acquire(timeout=0.1)
+    viewer.ended = True
+    viewer.wanted.set()
+    thread.join(10)
+    assert not thread.is_alive()

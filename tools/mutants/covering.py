@@ -20,6 +20,12 @@ READING = {
     "tests/test_dataclasses.py",
     "tests/test_defaults.py",
 }  # of what is declared: these read the sources, and run none of them
+STORED = {
+    "tests/test_same_bits.py",
+    "tests/test_same_files.py",
+    "tests/test_same_findings.py",
+    "tests/test_same_scenes.py",
+}  # bits and files that stay what they were: these notice most in a second
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SLOWEST = 20.0  # seconds: a test that takes longer is left out
 
@@ -93,7 +99,7 @@ class Covering:
         return Covering(lines, seconds, _importers(root, "src"), _importers(root, "tests"), root)
 
     def tests_of(self, file: str, first: int, last: int) -> list[str]:
-        """The tests that run these lines, those of its own subject first, then of its package, then the quickest.
+        """The tests that run these lines: stored findings, those of its own subject, of its package, the quickest.
 
         Coverage sees neither compiled functions nor other processes, and ascribes what tests share (a fixture, a cache)
         to the first of them: last come other tests beside these, and beside an import of the file by name. What runs at
@@ -118,8 +124,10 @@ class Covering:
             file = test.split("::")[0]
             return file not in READING, file not in own, not test.startswith(beside)
 
+        stored = {test for test in found if test.split("::")[0] in STORED}
         return [
-            *self._quickest(found, rank, BUDGET),
+            *self._quickest(stored, rank, BUDGET / 2),
+            *self._quickest(found - stored, rank, BUDGET),
             *self._quickest(unseen, rank, BUDGET / 3),
         ]
 

@@ -27,6 +27,7 @@ NAMES = {
 SYMMETRIC = {
     *("min", "max", "minimum", "maximum", "fmin", "fmax", "hypot", "gcd", "array_equal", "isclose", "allclose"),
     "clip",  # of value and lower limit it takes the larger one
+    "swapaxes",  # of a method: two axes in any order
 }
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 REMOVABLE = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
@@ -152,7 +153,7 @@ class _Finder:
             yield Site(self.file, node.lineno, "function", stop - len(name), stop, NAMES[name])
         if (
             len(node.args) > 1
-            and name not in SYMMETRIC
+            and not (name in SYMMETRIC and (name != "swapaxes" or len(node.args) == 2))
             and not any(isinstance(each, ast.Starred) for each in node.args[:2])
         ):
             one, other = node.args[:2]

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from cfusion.arrays import SMALL
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.far import variance_of_far
@@ -17,6 +18,7 @@ from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.rounding import rounding_of, steps_of
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.surface import local_slope
 from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -46,7 +48,7 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     reading, growth, scales = _read(source, found, backend)
     evidence = collect(reading, depth, scales, growth, source.frame, _places(source), backend)
     unit, usual, inverse = growth.unit(depth), float(np.median(scales)), found.task.energy.inverse
-    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, 1e-12)), inverse=inverse)
+    noise, x, x_unit = _units(unit, depth, np.float32(max(usual, NO_NOISE)), inverse=inverse)
     variance = uncertainty.variance_of_halves(refit_halves(found), x, partial(refit_pixels, found), x_unit, backend)
     slope = local_slope(depth, growth)
     measured_here = source.maps[source.reference]
@@ -102,7 +104,7 @@ def _at_least_rounding(sigma: Floats, depth: Floats) -> Floats:
 @one_pass
 def _unsure(sigma: Floats, unit: Floats, depth: Floats, *, relative: bool) -> Floats:
     """The error bar (H, W) as confidence counts it: relative to the depth, or in the unit of the noise."""
-    out: Floats = sigma / (np.maximum(depth, np.float32(1e-30)) if relative else unit)
+    out: Floats = sigma / (np.maximum(depth, np.float32(SMALL)) if relative else unit)
     return out
 
 

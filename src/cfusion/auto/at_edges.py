@@ -14,6 +14,7 @@ from cfusion.auto import noise
 from cfusion.auto.misreading import nearest, reliefs_of, weigh_near_edges
 from cfusion.auto.outlines import Outlines, measured_alike, put_in_place, tallied, thin_parts, wide_parts
 from cfusion.auto.residuals import Residuals
+from cfusion.auto.settings import NO_NOISE
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import one_pass
 from cfusion.source import Source
@@ -70,7 +71,7 @@ def at_edges(
     # beside an edge all others may show the other side: they count as little as they weigh, unless it is jagged
     support = support_of(weights, reference)
     noise.weigh_edges(weights, surface, seen.growth, seen.scales, reference, backend, seen.independent)
-    noises = [max(scale, 1e-12) if np.isfinite(scale) else seen.usual for scale in seen.scales]
+    noises = [max(scale, NO_NOISE) if np.isfinite(scale) else seen.usual for scale in seen.scales]
     weigh_near_edges(weights, reliefs, seen.parallax, misread, noises, backend)
     if not jagged:
         support, wrong = support_of(weights, reference), wrong & ~contested

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cfusion.arrays import SMALL
 from cfusion.auto.fit import EDGE_STEPS, ROUGH, advance, depth_of, energy_of
 from cfusion.auto.folds import leave_out
 from cfusion.auto.noise import local_weights, stereo_like, usual_weight
@@ -314,7 +315,7 @@ def _changed(depths: Floats, before: Floats | None, weights: Floats) -> tuple[An
     """By how much weights (K, H, W) were changed: the sum of the sizes of the logarithms, and their number."""
     observed = ~np.isnan(depths) if before is None else before > 0
     ratio = weights if before is None else weights / np.where(observed, before, np.float32(1))
-    sizes = np.where(observed, np.abs(np.log(np.maximum(ratio, np.float32(1e-30)))), 0)
+    sizes = np.where(observed, np.abs(np.log(np.maximum(ratio, np.float32(SMALL)))), 0)
     return sizes.sum(dtype=np.float64), observed.sum()
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from cfusion.arrays import DepthMap, on_host
+from cfusion.auto.settings import NO_NOISE
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.numpy.cameras import bent as bent_by
@@ -61,7 +62,7 @@ def collect(
     rewrite(_said, (residual, support, contradiction), depths, reading.weights, surface, unit, limits)
     trust, known = _mass(reading.weights, support, contradiction)
     weights = np.empty_like(depths)
-    usual = np.float64(max(trust / max(known, 1), np.float32(1e-12)))
+    usual = np.float64(max(trust / max(known, 1), np.float32(NO_NOISE)))
     rewrite(_trusted, (weights,), reading.weights, support, contradiction, usual)
     if places is not None and frame.camera is not None:
         _take_back_occluders(contradiction, surface, residual, limits, unit, frame.camera.numbers, places)

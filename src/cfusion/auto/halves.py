@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cfusion.arrays import TINY
 from cfusion.auto.fit import Fit
 from cfusion.auto.folds import REACH, in_groups, most_alike
 from cfusion.auto.surface import count_known
@@ -89,7 +90,7 @@ def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:
     """
     whole = found.task
     task = prepare(whole.energy, half, whole.backend, reach).with_edges(found.edges)
-    share = task.mass / max(whole.mass, 1e-300)
+    share = task.mass / max(whole.mass, TINY)
     regulariser = whole.energy.regulariser
     assert regulariser is not None
     alpha = tuple(np.sqrt(share) * each for each in regulariser.alpha)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cfusion.arrays import SMALL
 from cfusion.auto.surface import add_plane, steps
 from cfusion.kernels.contract import Backend, Floats, Mask, State
 from cfusion.kernels.depth_noise import DepthNoise
@@ -79,7 +80,7 @@ def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
 @one_pass
 def _of_constant_noise(x: Floats, centre: np.float32, *numbers: np.float32, law: DepthNoise) -> Floats:
     """The variable of constant noise (H, W) for inverse depths x."""
-    out: Floats = law.at(*numbers).of_constant_noise(1 / np.maximum(x + centre, np.float32(1e-30)))
+    out: Floats = law.at(*numbers).of_constant_noise(1 / np.maximum(x + centre, np.float32(SMALL)))
     return out
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cfusion.arrays import MEDIAN_SIZE, DepthMap, chunks, on_host, some_columns
 from cfusion.auto.noise import SCALE_SAMPLE
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.one_pass import one_pass, rewrite, times
@@ -40,7 +41,7 @@ def surface_doubt(residuals: Floats, scales: Sequence[float], near: Sequence[int
     """
     if not near:
         return 1.0
-    maps, noises = [residuals[view] for view in near], [np.float32(max(scales[view], 1e-12)) for view in near]
+    maps, noises = [residuals[view] for view in near], [np.float32(max(scales[view], NO_NOISE)) for view in near]
     around = backend.pooled(_believed(*maps, *noises), WINDOW, 1)
     (usual,), (known,) = backend.medians(_mean_size(*around)[None])
     return min(SAFETY * usual / MEDIAN_SIZE, 1.0) if known else 1.0

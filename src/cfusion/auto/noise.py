@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import DepthMap, chunks, some_columns, stride_for
+from cfusion.arrays import TINY, DepthMap, chunks, some_columns, stride_for
 from cfusion.auto.far import share_of_far
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.surface import local_slope, steps
 from cfusion.geometry import Camera, Pinhole, Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -72,7 +73,7 @@ def stereo_like(task: Task) -> bool:
     maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     one = 1.0 if stack.weights is None else usual_weight(stack.weights)
-    spread = misfit / np.maximum(total, 1e-300)
+    spread = misfit / np.maximum(total, TINY)
     return exponent(*binned(start + task.centre, np.where(total > one, spread, np.nan))) > STEREO_SLOPE
 
 
@@ -254,7 +255,7 @@ def weigh_edges(
     own reading is exact. w = noise / sqrt(noise^2 + (0.3 slope)^2), with the slope reduced by what the noise of the
     quietest view could cause. `exact`, from 0 to 1, says how well the reference's own edges are placed.
     """
-    others = [max(scale, 1e-12) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
+    others = [max(scale, NO_NOISE) for k, scale in enumerate(scales) if k != index and np.isfinite(scale)]
     if not others:
         return False
     slope, quietest = local_slope(surface, growth), min(others)
@@ -262,7 +263,7 @@ def weigh_edges(
     if not off * _quantile(slope, 0.98, backend) - quietest > middle_of(others):
         return False
     # a view without a scale has no observations
-    noise = np.array([max(scale, 1e-12) if np.isfinite(scale) else 1.0 for scale in scales])
+    noise = np.array([max(scale, NO_NOISE) if np.isfinite(scale) else 1.0 for scale in scales])
     own = np.arange(len(noise)) == index
     steep = _steep(slope, off, quietest)
     rewrite(_beside_edges, (weights,), weights, steep, noise[:, None, None], own[:, None, None])

@@ -15,7 +15,7 @@ from cfusion.auto.misreading import TELLING, nearest, surface_doubt
 from cfusion.auto.outlines import SAME, UNTOLD, Outlines, held_by_reference, of_reference
 from cfusion.auto.reading import Read
 from cfusion.auto.residuals import Residuals, residuals_at
-from cfusion.auto.settings import Settings
+from cfusion.auto.settings import NO_NOISE, Settings
 from cfusion.auto.specks import specks
 from cfusion.auto.surface import alike_around
 from cfusion.auto.uncertainty import autocorrelation
@@ -127,7 +127,7 @@ def _alone(away: Floats, scale: float) -> bool:
     alike = autocorrelation(away, lag=1)
     if alike < INDEPENDENT or alike >= ALIKE:
         return alike < INDEPENDENT
-    far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, 1e-12)))
+    far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, NO_NOISE)))
     return bool(far_off <= MOST_FAR_OFF * known)
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import TINY, DepthMap, stride_for
 from cfusion.auto.noise import least_scale
 from cfusion.auto.reading import Read, read_surface
 from cfusion.auto.removal import LARGEST, removal
@@ -155,7 +155,7 @@ def _told(
 
     If only a hint above HINT is asked for, they are not computed where there cannot be one.
     """
-    every = max(1, int(np.sqrt(float(count_known(surface)) / samples)))
+    every = stride_for(int(count_known(surface)), samples)
     sample = [each[..., ::every, ::every] for each in (surface, read.reading.depths)]
     (noise,), (known_places,) = backend.medians(_sizes(*sample)[None])
     depth, measured = (backend.to_host(each).astype(np.float64) for each in sample)
@@ -311,7 +311,7 @@ def _shared_by_blocks(squares: Floats, wide: Floats) -> Floats:
     to r = 4. Errors that reach beyond a block reach further still: r^2.
     """
     diagonal = np.arange(squares.shape[1])
-    one, four = (np.maximum(each[:, diagonal, diagonal], 1e-300) for each in (squares, wide))
+    one, four = (np.maximum(each[:, diagonal, diagonal], TINY) for each in (squares, wide))
     ratio = np.maximum((four / one).mean(axis=1), 1.0)
     factor: Floats = np.square(ratio)[:, None, None]
     return factor

@@ -10,6 +10,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.misreading import independence
 from cfusion.auto.reading import Read
+from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.votes import in_units
 from cfusion.geometry import Pinhole
 from cfusion.kernels.contract import Backend, Floats
@@ -47,7 +48,7 @@ class Residuals:
     @property
     def limits(self) -> list[float]:
         """(K,) beyond which a measurement of the view is of another surface."""
-        return [self.gate * max(scale, self.slope, 1e-12) for scale in self.scales]
+        return [self.gate * max(scale, self.slope, NO_NOISE) for scale in self.scales]
 
 
 def residuals_at(source: Source, surface: DepthMap, gate: float, read: Read | None, backend: Backend) -> Residuals:
@@ -68,7 +69,7 @@ def residuals_at(source: Source, surface: DepthMap, gate: float, read: Read | No
         away = in_units(reading.depths, surface, unit)
         scales, _ = noise.residual_scales(away, backend, least)
     usual = noise.middle_of(scales)
-    usual = usual if usual > 0 else 1e-12
+    usual = usual if usual > 0 else NO_NOISE
     blind = noise.reading_error(source.frame.camera, growth.middle)
     independent = independence(away, usual, blind, backend) if source.n_views > 1 else 1.0
     parallax = source.parallax(surface, backend)

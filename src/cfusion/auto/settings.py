@@ -11,6 +11,7 @@ from cfusion.energy import TGV
 from cfusion.errors import InputError
 from cfusion.source import Splat
 
+NO_NOISE = 1e-12  # instead of zero: a scale of noise, in its unit, or a weight
 LEFT_OPEN = ("alpha", "inverse", "local", "edges", "noise_growth")  # None until chosen
 
 

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, chunks
+from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, SMALL, TINY, chunks
 from cfusion.auto.halves import Half
 from cfusion.auto.pooling import PASSES, pooled_mean, ratio
 from cfusion.auto.surface import where_known
@@ -66,7 +66,7 @@ BY_CHANCE = 0.12, 0.1  # autocorrelation, and difference of two, of independent 
 CERTAIN = 0.1  # more than that, and views certainly share their errors
 SHARED = 1.1  # of the variance of a median error
 LEAST_MASS = 0.02  # of a square: with fewer pixels, halves are no evidence for its middle
-TINY, LEAST_WEIGHT = 1e-300, 1e-30  # of a variance, and of the observations of a pixel or a square of a step
+LEAST_WEIGHT = SMALL  # of the observations of a pixel or a square of a step
 LEAST_HALF = 0.1  # of the weight of a pair: a lighter half tells little about the other
 ROUNDED = 0.4, 0.2  # c of maps of which some errors are zero by rounding, and of which most are
 LARGEST_DELTA = 3.0  # pixels
@@ -202,7 +202,7 @@ def _sizes_and_sum(residuals: Floats) -> tuple[Floats, Any]:
 def registration_error(residuals: Floats, slope: Floats, deviation: Floats) -> float:
     """delta in pixels: growth of residuals with the slope, residual^2 = s^2 + delta^2 slope^2."""
     excess, ground = _excess(residuals, slope, deviation)
-    return float(np.sqrt(np.clip(excess / max(float(ground), 1e-30), 0, LARGEST_DELTA**2)))
+    return float(np.sqrt(np.clip(excess / max(float(ground), SMALL), 0, LARGEST_DELTA**2)))
 
 
 @one_pass

@@ -10,6 +10,7 @@ from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import nearest
 from cfusion.auto.noise import middle_of, residual_scales, usual_weight
 from cfusion.auto.reading import Read
+from cfusion.auto.settings import NO_NOISE
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.source import Source
@@ -47,7 +48,7 @@ def residuals_of(source: Source, surface: DepthMap, backend: Backend, read: Read
 def scales_of(residuals: Floats, backend: Backend) -> Floats:
     """The noise (K, 1, 1) of each view, given its residuals."""
     scales, _ = residual_scales(residuals, backend)
-    usual = max(middle_of(scales), 1e-12)
+    usual = max(middle_of(scales), NO_NOISE)
     return np.array([scale if scale > 0 else usual for scale in scales], np.float32)[:, None, None]
 
 

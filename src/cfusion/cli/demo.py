@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
                 results.append(result)
                 traces[name] = recorder.events
-                rows.append(result_row(result, evaluate(result.depth, truth, views[VIEWS // 2].camera, baseline)))
+                rows.append(result_row(result, evaluate(result.depth, truth, result.camera, baseline)))
         table = Table(rows)
         page = None
         if not arguments.no_report:

@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check everything first, then fuse, write back, merge."""
+    from cfusion.arrays import share_of
     from cfusion.cli import parts
     from cfusion.cli.compiling import compile_kernels
     from cfusion.cli.progress import Step, showing
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if other is not None:
         with suppress(FileError):
             views = open_job(job).dataset
-            require_storable(views[:: max(1, len(views) // SAMPLE)], other)  # after the fusion all views are asked
+            require_storable(views[:: share_of(len(views), SAMPLE)], other)  # after the fusion all views are asked
     if arguments.neighbours > 0:  # poses do not matter to a view fused alone
         with suppress(FileError):  # an unreadable view is reported later and stops no other
             correction.require_plausible(open_job(job).dataset, job.correction, force=arguments.force)

@@ -15,7 +15,7 @@ MOST_VIEWS = 10**9
 KEPT = 12  # frames cached: a window of eleven, and the next one
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class LazyViews(Sequence[View]):
     """Views that are read when they are used; slices are lazy too."""
 

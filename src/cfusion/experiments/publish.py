@@ -25,7 +25,7 @@ from cfusion.report.paper_page import Chapter, paper_page
 RESULTS = "results.jsonl"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Findings:
     """The results of one experiment, and notes about omissions."""
 

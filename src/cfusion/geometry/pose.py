@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cfusion.arrays import Matrix, Points, adopt
+from cfusion.arrays import TINY, Matrix, Points, adopt
 from cfusion.errors import InputError, PoseError, ShapeError
 
 Vector: TypeAlias = NDArray[np.float64]  # (3,)
@@ -127,7 +127,7 @@ def _nearest_rotation(matrix: Matrix) -> Matrix:
 def turned_by(vector: Matrix) -> Matrix:
     """The rotation (3, 3) about the axis `vector` by its length in radians: Rodrigues' formula."""
     angle = float(np.linalg.norm(vector))
-    x, y, z = vector / max(angle, 1e-300)
+    x, y, z = vector / max(angle, TINY)
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     out: Matrix = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
     return out

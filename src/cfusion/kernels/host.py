@@ -37,6 +37,11 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
     return room[first : first + size].reshape(shape)
 
 
+def nothing(axes: int, dtype: Any) -> Any:
+    """An array without elements, for a kernel that is given none: its arguments have types, and are not optional."""
+    return np.empty(axes * (0,), dtype)
+
+
 def to_device(array: Any, dtype: Any) -> Any:
     """A copy of that type, for the backend to keep and overwrite."""
     return np.array(array, dtype)

@@ -84,7 +84,7 @@ def _each(work: Callable[[int], None], views: range, pixels: int) -> None:
         for k in views[start:stop]:
             work(k)
 
-    if _shared.get() or pixels < ENOUGH or min(threads(), len(views)) < 2:
+    if _shared.get() or pixels < ENOUGH or len(views) < 2:
         for k in views:
             work(k)
     else:

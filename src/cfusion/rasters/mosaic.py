@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import TINY
 from cfusion.errors import CFusionError, InputError, suggestion
 from cfusion.io.arguments import path_of
 from cfusion.rasters.begin import Plan, plan_mosaic
@@ -416,7 +417,7 @@ def _area(window: tuple[slice, slice]) -> int:
 def _energy_floor(alpha: tuple[float, float], spread: float, observations: int, work: Work) -> float:
     """The energy of a height error of FLOOR_STEPS ulps at every observation: a lower energy counts as zero."""
     off = FLOOR_STEPS * float(np.finfo(np.float32).eps) * spread
-    return max(off * (observations + sum(alpha) * work.height * work.width), 1e-300)
+    return max(off * (observations + sum(alpha) * work.height * work.width), TINY)
 
 
 def _rounded(count: float) -> int:

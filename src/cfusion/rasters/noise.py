@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import SMALL
 from cfusion.rasters.ground import FEWEST, nmad
 
 LEAST_SHARE = 0.1  # of the median scale: no raster is taken to be better than that
@@ -43,7 +44,7 @@ def noise_scales(heights: Floats) -> tuple[float, ...]:
     for k in range(views):
         design[len(pairs) + k, k], wanted[len(pairs) + k] = tie, tie * shared
     variances = np.linalg.lstsq(design, wanted, rcond=None)[0]
-    least = (LEAST_SHARE**2) * max(float(np.median(np.maximum(variances, 0))), 1e-30)
+    least = (LEAST_SHARE**2) * max(float(np.median(np.maximum(variances, 0))), SMALL)
     return tuple(float(np.sqrt(max(value, least))) for value in variances)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion import kernels
+from cfusion.arrays import TINY
 from cfusion.energy import TGV, Energy, Huber
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Observations, Problem, State, dual_planes, primal_planes
@@ -48,7 +49,7 @@ class Settings:
     slope: tuple[float, float]  # per column, per row: initial value of v
     low: float  # the certificate's box of x, the heights less the centre
     high: float
-    energy_floor: float = 1e-300  # of the whole mosaic: lower energies are rounding errors
+    energy_floor: float = TINY  # of the whole mosaic: lower energies are rounding errors
     backend: str = "cpu"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, median_of
+from cfusion.arrays import OVER_MEAN, OVER_MEDIAN, SMALL, median_of
 from cfusion.kernels.contract import Problem, State
 from cfusion.rasters import solve_tile
 from cfusion.rasters.align import Aligned
@@ -165,7 +165,7 @@ def finish_block(
     core = block.core_in(window)
     count = known.sum(axis=0)
     sigma = _sigma(apart, known, count, noise, gain)
-    kept = [int((each[core] <= KEPT * max(scale, 1e-30)).sum()) for each, scale in zip(apart, noise, strict=True)]
+    kept = [int((each[core] <= KEPT * max(scale, SMALL)).sum()) for each, scale in zip(apart, noise, strict=True)]
     nearest = np.argmin(np.where(known, apart, np.inf), axis=0) + 1
     maps = {
         "height": x[core],

@@ -62,7 +62,7 @@ class Sweep(Exhibit):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Traces(Exhibit):
     """Energy above the lowest seen, and certified gap, against iterations and seconds."""
 

@@ -9,7 +9,7 @@ from cfusion.report.page import html_page
 from cfusion.report.paper_checks import Exhibit
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Chapter:
     """One experiment: description, exhibits, and notes about omissions."""
 

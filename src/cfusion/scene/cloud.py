@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Points
+from cfusion.arrays import SMALL, Points
 from cfusion.errors import FileError
 from cfusion.geometry import Pinhole
 from cfusion.geometry.camera import pixel_size
@@ -282,7 +282,7 @@ def _rank(view: FusedView) -> int:
 
     Ownership is decided per view, not per pixel: otherwise two views could each leave the same point to the other.
     """
-    return int(np.floor(RANKS_PER_OCTAVE * np.log2(max(_usual_pixel(view), 1e-30))))
+    return int(np.floor(RANKS_PER_OCTAVE * np.log2(max(_usual_pixel(view), SMALL))))
 
 
 def _usual_pixel(view: FusedView) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Points
+from cfusion.arrays import SMALL, Points, share_of
 from cfusion.errors import InputError, optional_module
 from cfusion.geometry import Pinhole
 from cfusion.geometry.normals import summed_face_normals
@@ -58,7 +58,7 @@ class Mesh:
     def normals(self) -> Points:
         """Unit normals (V, 3): the means of the adjacent faces' normals, weighted by area."""
         summed = summed_face_normals(self.vertices, self.faces)
-        return np.asarray(summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), 1e-30))
+        return np.asarray(summed / np.maximum(np.linalg.norm(summed, axis=-1, keepdims=True), SMALL))
 
 
 def volume_for(views: Sequence[FusedView], voxel: float | None = None) -> Volume:
@@ -106,7 +106,7 @@ def extract(volume: Volume) -> Mesh:
 
 def write_mesh(job: Job, fused: Sequence[int], voxel: float | None, callback: ProgressCallback | None) -> int:
     """Write OUT/mesh.ply and OUT/mesh.glb of all fused maps; return the number of triangles."""
-    some = fused[:: max(1, len(fused) // SAMPLE)]
+    some = fused[:: share_of(len(fused), SAMPLE)]
     volume = volume_for([read_fused(job.folder, view) for view in some], voxel)
     views = open_job(job).views
     progress = TaskProgress(callback, len(fused), "mesh, view")

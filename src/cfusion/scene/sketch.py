@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import OVER_MEDIAN, DepthMap, Points, lower_median
+from cfusion.arrays import OVER_MEDIAN, DepthMap, Points, lower_median, share_of
 from cfusion.geometry import Camera, Pinhole, Pose, View, normals
 
 CELLS = 16  # along the shorter side
@@ -42,7 +42,7 @@ def towards_camera(camera: Camera, pose: Pose, points: Points) -> Points:
 
 def sketch(view: View) -> Sketch:
     """The sketch of a view."""
-    block = max(1, min(view.shape) // CELLS)
+    block = share_of(min(view.shape), CELLS)
     height, width = (length // block for length in view.shape)
     inside = np.unique(np.linspace(0, block - 1, min(block, PER_SIDE)).round().astype(np.int64))
     rows = (np.arange(height)[:, None] * block + inside).ravel()

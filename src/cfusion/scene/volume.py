@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Image, Mask, Points
+from cfusion.arrays import SMALL, Image, Mask, Points
 from cfusion.errors import InputError
 from cfusion.kernels.threads import in_parallel, threads
 from cfusion.scene.fused_view import FusedView
@@ -187,7 +187,7 @@ def _stride(points: Points, spacing: float) -> int:
     apart = np.linalg.norm(np.diff(points[::4], axis=1), axis=-1)
     known = apart[np.isfinite(apart)]
     usual = float(np.quantile(known, 0.9)) if known.size else spacing
-    return max(1, int(spacing / max(usual, 1e-30)))
+    return max(1, int(spacing / max(usual, SMALL)))
 
 
 def _rgb(image: Image | None, shape: tuple[int, int]) -> Colours:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from cfusion.arrays import TINY
 from cfusion.kernels.contract import Displacement, Energies, Floats, State
 from cfusion.solvers.joint import ConfidenceUpdate
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
@@ -70,7 +71,7 @@ class ACS:
                 break
             lowered, at = at.energy - moved.energy, moved
             history.append(Outer(at.energy, float("nan"), BLOCK))
-            gap = GAP_PER_CHANGE * lowered / max(at.energies.total, 1e-300)
+            gap = GAP_PER_CHANGE * lowered / max(at.energies.total, TINY)
             if lowered <= self.tolerance * at.energies.total:
                 break
         return at, gap

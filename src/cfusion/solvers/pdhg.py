@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from cfusion.arrays import TINY
 from cfusion.errors import InputError
 from cfusion.kernels.contract import Displacement, Energies, Fidelity, Floats, Problem, State
 from cfusion.solvers.outcome import Outer, Progress, Report, Solution, Status
@@ -135,7 +136,7 @@ class PDHG:
             bound = max(bound, self._bound(task, problem, state, now, floor))
         gap = relative_gap(energies.total, bound, floor) if self.certify else float("nan")
         if gap <= self.tolerance:
-            small = relative_gap(energies.total, bound, 1e-300) > self.tolerance
+            small = relative_gap(energies.total, bound, TINY) > self.tolerance
             status = Status.at_rounding if small else Status.converged
         elif self._settled(status, change, abs(halfway - energies.total) / max(energies.total, floor)):
             status = Status.settled
@@ -175,7 +176,7 @@ class PDHG:
 
     def _wait(self, done: int, gap: float) -> int:
         """The number of iterations before the next attempt, from the gap after `done` iterations."""
-        left = gap / max(self.tolerance, 1e-300)
+        left = gap / max(self.tolerance, TINY)
         if left <= 1:
             return done
         return max(int(done * min(max(left**0.5, BACKOFF), MAX_BACKOFF)), done + LEAST_WAIT)
@@ -220,7 +221,7 @@ def energy_floor(task: Task, problem: Problem, energies: Energies, first: float)
     On a plane without noise the minimum is zero, and the remaining energy is rounding.
     """
     share, for_mass, for_pixel = floor_parts(task, problem)
-    return max(share * first, for_mass * energies.mass + for_pixel * energies.pixels, 1e-300)
+    return max(share * first, for_mass * energies.mass + for_pixel * energies.pixels, TINY)
 
 
 def floor_parts(task: Task, problem: Problem) -> tuple[float, float, float]:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from cfusion.arrays import DepthMap
 from cfusion.geometry import View
 from cfusion.kernels.contract import Backend
+from cfusion.kernels.host import nothing
 from cfusion.source.upload import UploadedViews, in_view_order
 
-NONE = np.empty((0, 0), np.float32)
+NONE = nothing(2, np.float32)
 NONE.setflags(write=False)  # like the confidence of a view: else the kernel is compiled twice
 
 
@@ -47,7 +48,7 @@ def read_at(
         return Reading(*backend.read_view(here, camera, cameras, motions, maps, trusted, agreements))
     parts = []
     for each in uploads:
-        confidences = np.empty((0, 0), np.float32) if each.confidences is None else each.confidences
+        confidences = NONE if each.confidences is None else each.confidences
         limits = np.array([agreements[k] for k in each.indices])
         view_from_reference = each.view_from_reference(reference.pose)
         parts.append(

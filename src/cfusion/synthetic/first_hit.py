@@ -19,8 +19,8 @@ def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, ra
     """
     if isinstance(camera, BrownConrady):
         raise MissingDependency("lenses with distortion need trimesh and embreex: pip install 'cfusion[synthetic]'")
-    left, right, top, bottom = _boxes(corners, camera, pose)
-    counts = np.maximum(right - left + 1, 0) * np.maximum(bottom - top + 1, 0)
+    left, width, top, height = _boxes(corners, camera, pose)
+    counts = width * height
     nearest, face_of = np.full(len(rays), np.inf), np.full(len(rays), -1, np.int64)
     ends = np.cumsum(counts)
     start = 0
@@ -30,8 +30,7 @@ def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, ra
         some = np.arange(start, stop)
         face = np.repeat(some, counts[some])
         place = np.arange(len(face)) - np.repeat(ends[some] - counts[some] - done, counts[some])
-        across = (right - left + 1)[face]
-        pixel = (top[face] + place // across) * camera.width + left[face] + place % across
+        pixel = (top[face] + place // width[face]) * camera.width + left[face] + place % width[face]
         distance = _distances(corners, face, origins[pixel], rays[pixel])
         _keep_nearest(nearest, face_of, pixel, face, distance)
         start = stop
@@ -39,15 +38,16 @@ def first_faces(corners: Points, camera: Camera, pose: Pose, origins: Points, ra
 
 
 def _boxes(corners: Points, camera: Camera, pose: Pose) -> tuple[Faces, Faces, Faces, Faces]:
-    """First and last column and row of each projected face; the whole image if a corner is behind the camera."""
+    """First column, columns, first row and rows of each projected face; all where one is partly behind the camera."""
     u, v, _ = camera.project(pose.inverse().apply(corners.reshape(-1, 3)))
     u, v = u.reshape(-1, 3), v.reshape(-1, 3)
     whole = ~(np.isfinite(u) & np.isfinite(v)).all(axis=1)
     found = []
     for values, size in ((u, camera.width), (v, camera.height)):
-        low = np.where(whole, 0, np.ceil(np.nan_to_num(values.min(axis=1)) - BORDER))
-        high = np.where(whole, size - 1, np.floor(np.nan_to_num(values.max(axis=1)) + BORDER))
-        found += [np.clip(low, 0, size).astype(np.int64), np.clip(high, -1, size - 1).astype(np.int64)]
+        low = np.where(whole, 0, np.ceil(values.min(axis=1) - BORDER))
+        end = np.where(whole, size, np.floor(values.max(axis=1) + BORDER) + 1)
+        first, after = (np.clip(each, 0, size).astype(np.int64) for each in (low, end))
+        found += [first, after - first]
     return found[0], found[1], found[2], found[3]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import share_of
 from cfusion.io.colour_pictures import depth_colours, sigma_colours
 from cfusion.view.frames import FusedFrame, Maps
 
@@ -61,7 +62,7 @@ def _values(maps: Maps, depth: NDArray[np.generic] | None, colour: str) -> NDArr
 
 
 def _thinned(values: NDArray[np.generic]) -> NDArray[np.float64]:
-    every = max(1, values.shape[1] // ACROSS)
+    every = share_of(values.shape[1], ACROSS)
     return np.asarray(values[::every, ::every], np.float64).ravel()
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from cfusion.arrays import SMALL
 from cfusion.view.content import Event
 from cfusion.view.reliability import Reliability
 
@@ -30,7 +31,7 @@ def gap_falling(events: Sequence[Event]) -> str:
 
 def reliability_diagram(found: Reliability, unit: str) -> str:
     """Actual against predicted error per bin; on the diagonal sigma is right."""
-    logs = [[math.log10(max(each, 1e-30)) for each in values] for values in (found.predicted, found.actual)]
+    logs = [[math.log10(max(each, SMALL)) for each in values] for values in (found.predicted, found.actual)]
     low, high = min(map(min, logs)) - 0.08, max(map(max, logs)) + 0.08
     axes = _Axes((low, high), (low, high))
     ticks = _ticks(low, high)

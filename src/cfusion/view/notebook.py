@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import on_host
+from cfusion.arrays import on_host, share_of
 from cfusion.errors import InputError, optional_module
 from cfusion.io.colour_pictures import depth_colours, png_bytes
 from cfusion.io.to_json import to_json
@@ -58,7 +58,7 @@ def as_html(result: Result) -> str:
     )
     picture = ""
     if on_host(result.depth):
-        every = max(1, result.depth.shape[1] // PICTURE_WIDTH)
+        every = share_of(result.depth.shape[1], PICTURE_WIDTH)
         png = base64.b64encode(png_bytes(depth_colours(result.depth[::every, ::every]))).decode("ascii")
         picture = f'<img alt="fused depth" src="data:image/png;base64,{png}" style="max-width:{PICTURE_WIDTH}px">'
     return f'<div style="display:flex;gap:1em;align-items:center">{picture}<table>{rows}</table></div>'

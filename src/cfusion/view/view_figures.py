@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import MEDIAN_SIZE, DepthMap, stride_for
+from cfusion.arrays import MEDIAN_SIZE, SMALL, DepthMap, stride_for
 from cfusion.view.readings import Residuals
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _shift(residuals: Residuals, surface: DepthMap) -> float:
     spread = float(np.std(values - design @ found))
     errors = spread * np.sqrt(np.diag(np.linalg.inv(normal)))
     sure = bool((np.abs(found[:2]) > SURE * errors[:2]).any())
-    explains = 1 - (spread / max(float(np.std(values)), 1e-30)) ** 2
+    explains = 1 - (spread / max(float(np.std(values)), SMALL)) ** 2
     return float(np.hypot(*found[:2])) if sure and explains > EXPLAINED else 0.0
 
 

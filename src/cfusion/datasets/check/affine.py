@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import SMALL
 from cfusion.datasets.check.factor import NEEDED_OVERLAP
 from cfusion.datasets.check.remap import DEPTH, INVERSE, VALUE, Remap, depths_of
 from cfusion.datasets.check.reprojection import STATED, Samples
@@ -134,7 +135,7 @@ class _Search:
             before = best
             for _ in range(TRIES):
                 diagonal = np.diag(normal)
-                raised = normal + np.diag(damping * diagonal + 1e-9 * max(float(diagonal.max()), 1e-30))
+                raised = normal + np.diag(damping * diagonal + 1e-9 * max(float(diagonal.max()), SMALL))
                 try:
                     step = -np.linalg.solve(raised, gradient).clip(-1, 1).reshape(2, -1)
                 except np.linalg.LinAlgError:

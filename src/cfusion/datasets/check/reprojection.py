@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Coordinates, Matrix
+from cfusion.arrays import Coordinates, Matrix, share_of
 from cfusion.datasets.check.axes import OPENCV, turn_of
 from cfusion.datasets.dataset import Dataset
 from cfusion.errors import InputError
@@ -157,7 +157,7 @@ class Samples:
 
     def _draw(self, count: int, rng: np.random.Generator) -> None:
         """Draw the same number of known pixels for each pair, of a view that knows fewer no more than these."""
-        share = max(1, count // len(self.sources))
+        share = share_of(count, len(self.sources))
         known = [np.flatnonzero(np.isfinite(self._map(index))) for index in range(len(self.starts))]
         pixels, pair = [], []
         for number, source in enumerate(self.sources):

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import share_of
 from cfusion.datasets.check.affine import FEW_TURNS, TURNS, Affine, beginnings, difference, fitted, spread_of
 from cfusion.datasets.check.remap import DEPTH, FORMULAS, Remap, range_of
 from cfusion.datasets.check.reprojection import STATED, Samples, nearest_kept
@@ -120,7 +121,7 @@ def view_shifts(
     if not least > EXACT:
         return None
     factors = (1.0,) * len(samples.starts) if scales is None else scales.factors
-    probed = max(1, samples.depth.size // PROBED)
+    probed = share_of(samples.depth.size, PROBED)
     starts = beginnings(samples, factors, probed, values=values)
     spread = spread_of(samples)
 
@@ -140,7 +141,7 @@ def view_shifts(
     for start in starts:
         found = explained(start, start, FEW_TURNS, probed)
         if found is not None and turns > FEW_TURNS:
-            found = explained(found.remaps, start, turns, max(1, samples.depth.size // FITTED)) or found
+            found = explained(found.remaps, start, turns, share_of(samples.depth.size, FITTED)) or found
         if found is not None:
             fits.append(found)
     if not fits:

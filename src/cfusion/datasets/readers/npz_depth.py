@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import Image, WeightMap
+from cfusion.arrays import Image, WeightMap, share_of
 from cfusion.datasets.dataset import Dataset, LazyViews
 from cfusion.datasets.reader_tools import (
     frames,
@@ -151,7 +151,7 @@ def _poses(file: Path, extrinsics: Member, count: int) -> list[Pose | None]:
 def _median(member: Member) -> float:
     """The median of a regular sample, which is precise enough and cheap for long sequences."""
     flat = member.values.reshape(-1)
-    sample = flat[:: max(1, flat.size // SAMPLES)].astype(np.float64)
+    sample = flat[:: share_of(flat.size, SAMPLES)].astype(np.float64)
     useful = sample[np.isfinite(sample) & (sample > 0)]
     return float(np.median(useful)) if useful.size else 1.0
 

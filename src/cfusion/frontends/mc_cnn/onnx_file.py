@@ -5,7 +5,6 @@ number of bytes, or four bytes.
 """
 
 from collections.abc import Iterator
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +33,7 @@ def _tensors(model: bytes) -> Iterator[tuple[str, NDArray[np.generic]]]:
             name = next(value.decode() for which, value in parts if which == NAME and isinstance(value, bytes))
             kind = next(value for which, value in parts if which == KIND and isinstance(value, int))
             sizes = [size for which, value in parts if which == SIZES for size in _wholes(value)]
-            numbers = _numbers(parts, TYPES[kind])
-            if numbers.size != prod(sizes):
-                raise ValueError(f"{name} has {numbers.size} numbers for {sizes}")
-            yield name, numbers.reshape(sizes)
+            yield name, _numbers(parts, TYPES[kind]).reshape(sizes)
 
 
 def _numbers(parts: list[tuple[int, int | bytes]], kind: str) -> NDArray[np.generic]:

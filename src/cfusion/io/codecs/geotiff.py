@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cfusion.arrays import TINY, share_of
 from cfusion.errors import FileError
 from cfusion.io.codecs.beside_raster import require_own_numbers
 from cfusion.io.codecs.raster_library import masked_band, opened, rasterio
@@ -47,7 +48,7 @@ class Grid:
             return "has another coordinate system than the first"
         ours, theirs = np.reshape(self.transform, (2, 3)), np.reshape(other.transform, (2, 3))
         corners = np.array([[0, 0, 1], [self.width, 0, 1], [0, self.height, 1]]).T
-        apart = float(np.abs((ours - theirs) @ corners).max()) / max(min(self.pixel), 1e-300)
+        apart = float(np.abs((ours - theirs) @ corners).max()) / max(min(self.pixel), TINY)
         return f"lies {apart:.3g} pixels off the first" if apart > SAME else ""
 
 
@@ -72,7 +73,7 @@ def read_heights(file: Path, band: int = 1) -> NDArray[np.float32]:
             raise FileError(f"{file} holds {kind}; give a raster of real numbers")
         scale, offset = raster.scales[band - 1], raster.offsets[band - 1]
         heights = np.empty((raster.height, raster.width), np.float32)
-        step = max(1, STRIP // raster.width)
+        step = share_of(STRIP, raster.width)
         for first in range(0, raster.height, step):  # double precision, in strips to save memory
             window = ((first, min(first + step, raster.height)), (0, raster.width))
             values = masked_band(raster, band, window)

@@ -29,7 +29,7 @@ MOST_ARCHIVE = 1 << 40  # bytes; archives are mapped, not read
 LOCAL_HEADER = struct.Struct("<26xHH")  # of a member, which zipfile has checked: lengths of name and extra field
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Member:
     """One array of an archive; its values are read when first used."""
 

@@ -11,6 +11,7 @@ from numba import njit
 from cfusion.kernels.contract import INSIDE, Box, Fidelity, Floats, Links, Problem, State
 from cfusion.kernels.cpu.repairing import repair
 from cfusion.kernels.cpu.sums import HALF_ROOT, OPTIONS, THIRD_ROOT, TWO_THIRDS_ROOT
+from cfusion.kernels.host import nothing
 from cfusion.kernels.numpy import certificate as definition
 from cfusion.kernels.numpy.iteration import level_dual, project, radius
 from cfusion.kernels.threads import Call, in_bands, with_lines
@@ -123,7 +124,7 @@ def _limit(problem: Problem, level: int) -> tuple[float, Floats]:
     """alpha of the level, and its edge weight (empty for one)."""
     if level == 0 and problem.edge is not None:
         return problem.alpha[0], problem.edge
-    return problem.alpha[level], np.empty((0, 0), problem.confidence.dtype)
+    return problem.alpha[level], nothing(2, problem.confidence.dtype)
 
 
 @njit(**OPTIONS)
@@ -155,7 +156,7 @@ def _pixels(problem: Problem, slope: Floats, factor: float, box: Box) -> float:
         in_bands(slope.shape, (_l2_pixels, slope, *data, problem.confidence, problem.links, *ends, rows))
     else:
         pixels = with_lines(_l1_pixels, 6, slope.shape[1])
-        weights = np.empty((0, 0, 0), seen.values.dtype) if seen.weights is None else seen.weights
+        weights = nothing(3, seen.values.dtype) if seen.weights is None else seen.weights
         in_bands(slope.shape, (pixels, slope, seen.values, weights, problem.confidence, problem.links, *ends, rows))
     return float(rows.sum())
 

@@ -23,7 +23,7 @@ from cfusion.kernels.contract import (
 )
 from cfusion.kernels.cpu.prox import PAD
 from cfusion.kernels.cpu.tiles import sweep_for
-from cfusion.kernels.host import aligned
+from cfusion.kernels.host import aligned, nothing
 from cfusion.kernels.threads import cuts, in_parallel, threads
 
 LEVELS = 12  # iterations per visit of a tile: half of those between two checks
@@ -62,8 +62,8 @@ def _advance(problem: Problem, state: State, steps: Steps, levels: int, tiles: A
     widest = int((tiles[:, 3] - tiles[:, 2]).max(initial=0))
     padded = -(-min(width, widest + 4 * levels) // PAD) * PAD + 2 * PAD
     order = problem.order
-    empty = np.empty((0, 0), real)
-    none = np.empty((0, 0, 0), real)
+    empty = nothing(2, real)
+    none = nothing(3, real)
     seen = problem.observations
     target = state.spare()
     sweep = sweep_for(order, int(problem.fidelity), problem.tensor is not None, problem.prox_centre is not None)

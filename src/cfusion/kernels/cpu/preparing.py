@@ -8,10 +8,11 @@ from numba import njit
 from cfusion.kernels.contract import Coverage, Floats, Observations, window_of
 from cfusion.kernels.cpu.selecting import medians
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.host import nothing
 from cfusion.kernels.numpy.preparing import RADIUS, RANGE, shape_of
 from cfusion.kernels.threads import in_bands, with_lines
 
-NONE = np.empty((0, 0, 0), np.float32)
+NONE = nothing(3, np.float32)
 NONE.setflags(write=False)  # like the weights of a stack: else the kernel is compiled twice
 
 
@@ -50,7 +51,7 @@ def weighted_median(seen: Observations) -> Floats:
     if seen.scatter is not None:
         return seen.values[0]
     out = np.empty_like(seen.total)
-    weights = np.empty((0, 0, 0), seen.total.dtype) if seen.weights is None else seen.weights
+    weights = nothing(3, seen.total.dtype) if seen.weights is None else seen.weights
     in_bands(out.shape, (_weighted_median, seen.values, weights, seen.total, out))
     return out
 

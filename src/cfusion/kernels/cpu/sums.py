@@ -14,6 +14,7 @@ from numba import njit
 
 from cfusion.kernels.contract import Energies, Fidelity, Floats, Observations, Problem, State
 from cfusion.kernels.cpu.prox import inlines, penalty
+from cfusion.kernels.host import nothing
 from cfusion.kernels.threads import in_bands
 
 # no_cfunc_wrapper: nothing calls kernels from C, and each compiles in a seventh less time
@@ -28,7 +29,7 @@ HALF_ROOT, THIRD_ROOT, TWO_THIRDS_ROOT = sqrt(1 / 2), sqrt(1 / 3), sqrt(2 / 3)
 def order_observations(depths: Floats, weights: Floats | None, fidelity: Fidelity) -> tuple[Observations, Floats]:
     """Sorted observations and median by an odd-even transposition sort per row of pixels, in place."""
     values = depths
-    carried = np.empty((0, 0, 0), depths.dtype) if weights is None else weights
+    carried = nothing(3, depths.dtype) if weights is None else weights
     total = np.empty(depths.shape[1:], depths.dtype)
     median = np.empty_like(total)
     in_bands(total.shape, (_sort, values, carried, total, median))
@@ -111,8 +112,8 @@ def misfit(problem: Problem, x: Floats) -> Floats:
     """As `Backend.misfit`."""
     seen = problem.observations
     out = np.empty_like(x)
-    weights = np.empty((0, 0, 0), x.dtype) if seen.weights is None else seen.weights
-    scatter = np.empty((0, 0), x.dtype) if seen.scatter is None else seen.scatter
+    weights = nothing(3, x.dtype) if seen.weights is None else seen.weights
+    scatter = nothing(2, x.dtype) if seen.scatter is None else seen.scatter
     data = (seen.values, weights, seen.total, scatter)
     in_bands(x.shape, (_misfit, x, *data, int(problem.fidelity), problem.delta, out))
     return out
@@ -146,9 +147,9 @@ def energy(problem: Problem, state: State) -> Energies:
     height = problem.links.shape[0]
     real = state.primal.dtype
     sums = np.zeros((height, 7))
-    none = np.empty((0, 0), real)
+    none = nothing(2, real)
     edge = none if problem.edge is None else problem.edge
-    tensor = np.empty((0, 0, 0), real) if problem.tensor is None else problem.tensor
+    tensor = nothing(3, real) if problem.tensor is None else problem.tensor
     anchor = none if problem.prox_centre is None else problem.prox_centre
     data = (problem.confidence, misfit(problem, state.primal[0]), problem.observations.total)
     links = problem.links

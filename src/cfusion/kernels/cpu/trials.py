@@ -7,10 +7,11 @@ from numba import njit
 
 from cfusion.kernels.contract import Floats, HeldOut, Mask
 from cfusion.kernels.cpu.sums import OPTIONS
+from cfusion.kernels.host import nothing
 from cfusion.kernels.numpy.trials import fold_of, gain_of
 from cfusion.kernels.threads import in_bands, with_lines
 
-NONE = np.empty((0, 0, 0), np.float32)
+NONE = nothing(3, np.float32)
 NONE.setflags(write=False)  # like the weights of a stack: else the kernels are compiled twice
 Maps = tuple[Floats, Floats | None]
 

@@ -7,6 +7,7 @@ beyond that of sampling gives a: uniform noise gives a large a and a weight of o
 
 import numpy as np
 
+from cfusion.arrays import stride_for
 from cfusion.kernels.contract import Coverage, Floats, State, dual_planes, primal_planes, window_of
 from cfusion.kernels.host import medians
 from cfusion.kernels.numpy.pooling import window_sum
@@ -52,7 +53,7 @@ def _usual_slope(start: Floats, linked: Floats, axis: int) -> Floats:
 
 def slope_stride(pixels: int) -> int:
     """Distance in pixels between samples, in both directions."""
-    return max(1, int(np.sqrt(pixels / SLOPE_SAMPLE)))
+    return stride_for(pixels, SLOPE_SAMPLE)
 
 
 def extrapolate(median: Floats, observed: Floats, inside: Floats) -> Floats:

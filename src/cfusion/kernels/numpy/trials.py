@@ -4,6 +4,7 @@ from math import sqrt
 
 import numpy as np
 
+from cfusion.arrays import TINY
 from cfusion.kernels.contract import Floats, HeldOut, Mask
 
 
@@ -28,7 +29,7 @@ def gain_of(
     total: float, first: float, of_weights: float, mixed: float, second: float, off: float
 ) -> tuple[float, float, float]:
     """Mean, standard error and the other's error, from the sums of w, w g, w^2, w^2 g, w^2 g^2 and w |other - d|."""
-    total = max(total, 1e-300)
+    total = max(total, TINY)
     mean = first / total
     variance = max(second - 2 * mean * mixed + mean * mean * of_weights, 0.0)
     return mean, sqrt(variance) / total, off / total
