@@ -410,3 +410,10 @@ def test_counts_beyond_the_largest_are_unknown(tmp_path: Path) -> None:
     depth = np.array([[1.0, np.nextafter(beyond, np.float32(0)), beyond, 2e9, np.nan]], np.float32)
     write_counts(tmp_path / "a.png", depth, 0.5)
     np.testing.assert_array_equal(read_png(tmp_path / "a.png", Encoding(0.5)), [[1.0, 0.5 * 65534, *[np.nan] * 3]])
+
+
+def test_a_matlab_structure_may_hold_nothing() -> None:
+    parts: Any = [(5, memoryview(struct.pack("<i", 8))), (1, memoryview(b"a".ljust(8, b"\0")))]
+    assert matlab._struct(0, parts, "<", 0) == []
+    with pytest.raises(matlab._Damaged):
+        matlab._struct(0, parts[:1], "<", 0)

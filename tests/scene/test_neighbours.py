@@ -3,12 +3,14 @@
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from walls import CAMERA, lay, pose_at, walk, wall_depth, wall_view
 
-from cfusion import Orthographic, Pose, View, fuse, read
+from cfusion import Orthographic, Pinhole, Pose, View, fuse, read
 from cfusion.datasets.named_neighbours import named_neighbours, read_plan
 from cfusion.errors import CFusionError, FileError, InputError
 from cfusion.scene import Graph, by_surface, in_time, neighbours
@@ -202,3 +204,27 @@ def test_a_graph_is_cut_to_the_first_neighbours_of_each_view(most: int) -> None:
     for wrong in (-1, 1.0, True):
         with pytest.raises(InputError, match="give a whole number from 0"):
             graph.cut(wrong)  # type: ignore[arg-type]
+
+
+def test_what_looks_from_the_side_is_worth_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the same distance, with pixels of the same size, of a point that faces both."""
+    point, alike = np.array([[0.0, 0.0, 4.0]]), np.ones(1)
+    camera, normal = Pinhole(9.0, 9.0, 4.5, 4.5, 10, 10), np.array([[0.6, 0.0, -0.8]])
+
+    def placed(degrees: float) -> Any:
+        place = point[0] + 4 * np.array([np.sin(np.radians(degrees)), 0.0, -np.cos(np.radians(degrees))])
+        pose = Pose(np.eye(3), place)
+        return SimpleNamespace(
+            points=point,
+            normals=normal,
+            noise=0.0,
+            camera=camera,
+            pose=pose,
+            depths=alike,
+            pixel_at=lambda depth: alike,
+        )
+
+    monkeypatch.setattr("cfusion.scene.neighbours._seen_by", lambda one, other: (alike, alike, alike))
+    ahead, aside, far_aside = scores(placed(0), [placed(5), placed(60), placed(85)])
+    assert ahead == 1
+    assert 0.9 > aside > far_aside > 0
