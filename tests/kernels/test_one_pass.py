@@ -420,7 +420,7 @@ def cases(i: Inputs) -> list[Case]:
         (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),
         (holes._holes, (i.mask(), i.mask()), {}),
         (holes._measured, (i.mask().astype(f32),), {}),
-        (occlusion._far_off, (i.stack(), f32(0.4)), {}),
+        (occlusion._far_off, (i.map(centre=0), i.positive(), i.unit(), f32(0.4), f32(0.6)), {}),
         *(
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)

@@ -13,6 +13,7 @@ from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, independence, nearest, reliefs_of, surface_doubt, weigh_near_edges
 from cfusion.auto.outlines import (
     SAME,
+    STEP,
     UNTOLD,
     Outlines,
     held_by_reference,
@@ -45,7 +46,8 @@ MAJORITY = 0.7  # of the views that see a point of the surface or past it: fewer
 VOTERS = 10  # other views, and those equally near
 MOST_LONE = 0.005  # of its pixels: more specks that no other view sees are outliers or noise; rods have 0.4 % or less
 APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
-FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
+FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers,
+BESIDE = 4  # pixels: unless the surface has an edge that near
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,7 @@ def observe(
     if placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, placed, reference))
     quiet = usual < blind
-    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference : reference + 1], scales[reference])
+    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(away[reference], scales[reference], surface, unit, backend)
     return Observed(stack, judging, surface, own_noise, growth, quiet, without_noise, edges, outlines)
 
 
@@ -193,22 +195,26 @@ def _readings(source: Source, surface: DepthMap, gate: float, read: Read | None,
     return _Readings(reading, growth, unit, slope, away, scales, usual if usual > 0 else 1e-12, least)
 
 
-def _alone(away: Floats, scale: float) -> bool:
-    """Whether the errors (1, H, W) of a view, in the unit of the noise, are those of single pixels.
+def _alone(away: Floats, scale: float, surface: DepthMap, unit: Floats, backend: Backend) -> bool:
+    """Whether the errors (H, W) of a view, in the unit of the noise, are those of single pixels.
 
-    Few errors that are far off may be outlines that smoothing displaced, if errors are hardly correlated.
+    If they are hardly correlated, errors that are far off beside edges of the surface are outlines that smoothing
+    displaced; elsewhere they are blobs of outliers.
     """
-    alike = autocorrelation(away, lag=1)
+    alike = autocorrelation(away[None], lag=1)
     if alike < INDEPENDENT or alike >= ALIKE:
         return alike < INDEPENDENT
-    far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, 1e-12)))
+    around = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), BESIDE)
+    limits = np.float32(FAR_OFF * max(scale, 1e-12)), np.float32(STEP * scale)
+    far_off, known = _far_off(away, around, unit, *limits)
     return bool(far_off <= MOST_FAR_OFF * known)
 
 
 @one_pass
-def _far_off(away: Floats, limit: np.float32) -> tuple[Any, Any]:
-    """How many errors (1, H, W) exceed the limit, and how many are known."""
-    return (np.abs(away) > limit).sum(), (~np.isnan(away)).sum()
+def _far_off(away: Floats, around: Floats, unit: Floats, limit: np.float32, step: np.float32) -> tuple[Any, Any]:
+    """How many errors (H, W) far from steps of the surface exceed the limit, and how many are known anywhere."""
+    beside = around > step * unit
+    return ((np.abs(away) > limit) & ~beside).sum(), (~np.isnan(away)).sum()
 
 
 @one_pass
