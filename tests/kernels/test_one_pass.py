@@ -425,7 +425,7 @@ def cases(i: Inputs) -> list[Case]:
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)
         ),
-        (holes._changes, (i.map(), i.mask(), i.map()), {}),
+        (holes._changes, (i.map(), i.map()), {}),
         (holes._within_one, (i.mask(), i.map(), 1.7), {}),
         (holes._to_fill, (i.map(), i.mask(), i.map(), 1.7, 0.1, -0.2), {}),
         (surface.count_known, (i.map(),), {}),

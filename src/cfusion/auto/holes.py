@@ -19,7 +19,7 @@ from cfusion.kernels.one_pass import one_pass
 from cfusion.kernels.tracing import neighbour
 from cfusion.solvers.task import Task
 
-STEEP = 4.0  # times the median change over this distance is an edge
+STEEP = 4.0  # times what the median change between neighbours adds up to over this distance is an edge
 NOISE = 6.0  # times the error of the start is ignored
 CLOSE, SCATTERED = 5, 1.5  # pixels between which maps of few pixels are closed, and the least growth of their number
 
@@ -52,10 +52,10 @@ def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoi
         plain = _of_constant_noise(known, known.dtype.type(task.centre), *growth.numbers, law=growth.law)
         error *= growth.middle**2
     change = backend.local_depth_range(plain, radius)
-    (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, observed, change))
+    (usual, *slopes), (_, *amounts) = backend.medians(_changes(known, plain))
     # a plane is subtracted and added back, as the interpolant of a plane is not quite a plane
     down, right = (step if amount else 0.0 for step, amount in zip(slopes, amounts, strict=True))
-    within = STEEP * usual + NOISE * error
+    within = STEEP * 2 * radius * usual + NOISE * error
     filled = backend.fill_natural(*_to_fill(known, holes, change, within, down, right))
     centre, inverse = known.dtype.type(task.centre), task.energy.inverse
     return task.given_back(_completed(known, observed, filled, down, right, centre, inverse=inverse))
@@ -96,9 +96,13 @@ def _completed(
 
 
 @one_pass
-def _changes(known: Floats, observed: Mask, change: Floats) -> Floats:
-    """(3, H, W): range of the depths around observed pixels, and the steps to the next pixels."""
-    out: Floats = np.stack([np.where(observed, change, np.nan), *steps(known)])
+def _changes(known: Floats, plain: Floats) -> Floats:
+    """(3, H, W): size of the change from a pixel to the next ones, and the steps to them.
+
+    Of the changes between neighbours few are edges; of those over the width of a hole most may be.
+    """
+    down, right = steps(plain)
+    out: Floats = np.stack([np.abs(down) + np.abs(right), *steps(known)])
     return out
 
 
