@@ -421,12 +421,13 @@ def cases(i: Inputs) -> list[Case]:
         (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),
         (holes._holes, (i.mask(), i.mask()), {}),
         (holes._measured, (i.mask().astype(f32),), {}),
-        (occlusion._far_off, (i.stack(), f32(0.4)), {}),
+        (occlusion._far_off, (i.map(centre=0), i.positive(), i.unit(), f32(0.4), f32(0.6)), {}),
         *(
             (holes._completed, (i.map(), i.mask(), i.map(), 0.1, 0.2, f32(0.3)), {"inverse": each})
             for each in (False, True)
         ),
-        (holes._changes, (i.map(), i.mask(), i.map()), {}),
+        (holes._changes, (i.map(), i.map()), {}),
+        (holes._without_open_ones, (i.mask(), i.mask()), {}),
         (holes._within_one, (i.mask(), i.map(), 1.7), {}),
         (holes._to_fill, (i.map(), i.mask(), i.map(), 1.7, 0.1, -0.2), {}),
         (surface.count_known, (i.map(),), {}),

@@ -7,7 +7,9 @@ import pytest
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
 from cfusion.auto.holes import unmeasured_are_holes
+from cfusion.auto.occlusion import _alone
 from cfusion.auto.registration import registered
+from cfusion.auto.uncertainty import autocorrelation
 from cfusion.source import Posed
 
 NUMPY = kernels.load("numpy")
@@ -64,6 +66,17 @@ def test_one_or_two_quiet_views_keep_their_edges(count: int) -> None:
     assert both.mean() > 0.95
     assert away[both].mean() < 0.8 * own[both].mean()
     assert np.sqrt((away[both] ** 2).mean()) < np.sqrt((own[both] ** 2).mean())
+
+
+def test_errors_beside_edges_are_no_outliers_however_many_edges_there_are() -> None:
+    """Smoothing displaced the outlines of slats by a pixel; the same errors on a wall are outliers."""
+    noise, x = np.random.default_rng(0).normal(0, 1.4, (60, 80)), np.arange(80)
+    away = (noise + 0.1 * np.roll(noise, 1, 0) + 0.1 * np.roll(noise, 1, 1) + 40.0 * (x % 20 == 4)).astype(np.float32)
+    assert 0.05 < autocorrelation(away[None], lag=1) < 0.15
+    slats = np.where((x + 5) // 10 % 2, np.float32(3), np.float32(4)) + np.zeros((60, 1), np.float32)
+    unit = np.full(away.shape, 0.01, np.float32)
+    assert _alone(away, 1.0, slats, unit, NUMPY)
+    assert not _alone(away, 1.0, np.full_like(slats, 4.0), unit, NUMPY)
 
 
 @pytest.mark.parametrize("count", [3, 7])

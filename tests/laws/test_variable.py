@@ -100,6 +100,30 @@ def test_a_hole_between_two_distant_surfaces_stays_open_though_their_inverse_dep
     assert np.isnan(apart[19:21, 49:51]).all()
 
 
+def filled(depth: np.ndarray, radius: int = 5) -> np.ndarray:
+    task = prepare(energy_of(PAPERS, 1.0), Stack(depth.astype(np.float32)[None]), NUMPY)
+    return holes.fill_within_surfaces(task, task.initial_state(), radius)
+
+
+def test_a_hole_between_two_surfaces_stays_open_however_many_edges_there_are() -> None:
+    """Slats 12 pixels wide: next to most pixels is an edge, which makes it no slope."""
+    depth = np.where(np.arange(120) // 12 % 2, 3.0, 4.0) + np.random.default_rng(0).normal(0, 0.005, (60, 120))
+    depth[20:24, 46:50] = depth[40:42, 53:55] = np.nan
+    found = filled(depth)
+    assert np.isnan(found[20:24, 46:50]).all()
+    np.testing.assert_allclose(found[40:42, 53:55], 4.0, atol=0.02)
+
+
+def test_a_gap_in_an_outline_is_no_hole() -> None:
+    """Before nothing, or what is out of range: nobody measured what lies between the legs of a chair."""
+    depth = np.full((60, 80), np.nan)
+    depth[15:45, 20:60] = 3.0 + np.random.default_rng(0).normal(0, 0.005, (30, 40))
+    depth[15:27, 30:36] = depth[30:36, 44:50] = np.nan
+    found = filled(depth)
+    assert np.isnan(found[15:26, 30:36]).all()
+    np.testing.assert_allclose(found[30:36, 44:50], 3.0, atol=0.02)
+
+
 def test_readings_behind_the_reference_are_left_out() -> None:
     """Views behind the reference, noise as large as the distance: z - baseline is negative for some measurements."""
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from cfusion.auto import noise
 from cfusion.auto.at_edges import AtEdges, at_edges, support_of
 from cfusion.auto.holes import unmeasured_are_holes
 from cfusion.auto.misreading import TELLING, nearest, surface_doubt
-from cfusion.auto.outlines import SAME, UNTOLD, Outlines, held_by_reference, of_reference
+from cfusion.auto.outlines import SAME, STEP, UNTOLD, Outlines, held_by_reference, of_reference
 from cfusion.auto.reading import Read
 from cfusion.auto.residuals import Residuals, residuals_at
 from cfusion.auto.settings import NO_NOISE, Settings
@@ -33,7 +33,8 @@ FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share
 INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
 MOST_LONE = 0.005  # of its pixels: more specks that no other view sees are outliers or noise; rods have 0.4 % or less
 APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
-FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers
+FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers,
+BESIDE = 4  # pixels: unless the surface has an edge that near
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ def observe(
     if found.placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, found.placed, reference))
     quiet, exact = seen.usual < seen.blind, count > 1 and _without_noise(seen, surface, reference, backend)
-    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(seen.away[reference : reference + 1], seen.scales[reference])
+    ours = seen.away[reference], seen.scales[reference]
+    edges = count >= FEWEST_FOR_EDGES or quiet or _alone(*ours, found.surface, seen.unit, backend)
     return Observed(stack, judging, found.surface, own_noise, growth, quiet, exact, edges, found.outlines)
 
 
@@ -119,22 +121,26 @@ def _errors(source: Source, seen: Residuals, backend: Backend) -> tuple[Floats, 
     return found
 
 
-def _alone(away: Floats, scale: float) -> bool:
-    """Whether the errors (1, H, W) of a view, in the unit of the noise, are those of single pixels.
+def _alone(away: Floats, scale: float, surface: DepthMap, unit: Floats, backend: Backend) -> bool:
+    """Whether the errors (H, W) of a view, in the unit of the noise, are those of single pixels.
 
-    Few errors that are far off may be outlines that smoothing displaced, if errors are hardly correlated.
+    If they are hardly correlated, errors that are far off beside edges of the surface are outlines that smoothing
+    displaced; elsewhere they are blobs of outliers.
     """
-    alike = autocorrelation(away, lag=1)
+    alike = autocorrelation(away[None], lag=1)
     if alike < INDEPENDENT or alike >= ALIKE:
         return alike < INDEPENDENT
-    far_off, known = _far_off(away, np.float32(FAR_OFF * max(scale, NO_NOISE)))
+    around = backend.local_depth_range(backend.arrays.ascontiguousarray(surface), BESIDE)
+    limits = np.float32(FAR_OFF * max(scale, NO_NOISE)), np.float32(STEP * scale)
+    far_off, known = _far_off(away, around, unit, *limits)
     return bool(far_off <= MOST_FAR_OFF * known)
 
 
 @one_pass
-def _far_off(away: Floats, limit: np.float32) -> tuple[Any, Any]:
-    """How many errors (1, H, W) exceed the limit, and how many are known."""
-    return (np.abs(away) > limit).sum(), (~np.isnan(away)).sum()
+def _far_off(away: Floats, around: Floats, unit: Floats, limit: np.float32, step: np.float32) -> tuple[Any, Any]:
+    """How many errors (H, W) far from steps of the surface exceed the limit, and how many are known anywhere."""
+    beside = around > step * unit
+    return ((np.abs(away) > limit) & ~beside).sum(), (~np.isnan(away)).sum()
 
 
 @one_pass
