@@ -427,7 +427,6 @@ def cases(i: Inputs) -> list[Case]:
             for each in (False, True)
         ),
         (holes._changes, (i.map(), i.map()), {}),
-        (holes._without_open_ones, (i.mask(), i.mask()), {}),
         (holes._within_one, (i.mask(), i.map(), 1.7), {}),
         (holes._to_fill, (i.map(), i.mask(), i.map(), 1.7, 0.1, -0.2), {}),
         (surface.count_known, (i.map(),), {}),

@@ -114,16 +114,6 @@ def test_a_hole_between_two_surfaces_stays_open_however_many_edges_there_are() -
     np.testing.assert_allclose(found[40:42, 53:55], 4.0, atol=0.02)
 
 
-def test_a_gap_in_an_outline_is_no_hole() -> None:
-    """Before nothing, or what is out of range: nobody measured what lies between the legs of a chair."""
-    depth = np.full((60, 80), np.nan)
-    depth[15:45, 20:60] = 3.0 + np.random.default_rng(0).normal(0, 0.005, (30, 40))
-    depth[15:27, 30:36] = depth[30:36, 44:50] = np.nan
-    found = filled(depth)
-    assert np.isnan(found[15:26, 30:36]).all()
-    np.testing.assert_allclose(found[30:36, 44:50], 3.0, atol=0.02)
-
-
 def test_readings_behind_the_reference_are_left_out() -> None:
     """Views behind the reference, noise as large as the distance: z - baseline is negative for some measurements."""
     rng = np.random.default_rng(0)

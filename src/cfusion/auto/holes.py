@@ -3,8 +3,7 @@
 Three mechanisms fill holes. (1) The splat closes its own pinholes, per view, by natural neighbours (`source/splat.py`).
 (2) `fill_radius` of the paper's methods lets the regulariser bridge holes, whose pixels join the domain of the solve
 (`solvers/task.py`). (3) `auto`, here: TGV would bridge the hole between a car and the road behind it by a slope, so
-holes stay out of its domain, and natural neighbours fill those surrounded by one surface. A gap in an outline is no
-hole: it is open to what nobody measured, such as all that is out of a sensor's range.
+holes stay out of its domain, and natural neighbours fill those surrounded by one surface.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cfusion.arrays import SMALL
-from cfusion.auto.surface import BESIDE, add_plane, steps
+from cfusion.auto.surface import add_plane, steps
 from cfusion.kernels.contract import Backend, Floats, Mask, State
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
@@ -23,7 +22,6 @@ from cfusion.solvers.task import Task
 
 STEEP = 4.0  # times what the median change between neighbours adds up to over this distance is an edge
 NOISE = 6.0  # times the error of the start is ignored
-AROUND_A_CORNER = 2  # times the radius: how far into a gap of the outline it is known to be open
 CLOSE, SCATTERED = 5, 1.5  # pixels between which maps of few pixels are closed, and the least growth of their number
 
 
@@ -47,8 +45,6 @@ def fill_within_surfaces(task: Task, state: State, radius: int, growth: DepthNoi
     """
     backend, observed = task.backend, task.domain
     holes, any_hole = _holes(backend.close_mask(observed, radius), observed) if radius else (observed, 0)
-    for _ in range(AROUND_A_CORNER * radius if any_hole else 0):
-        holes, any_hole = _without_open_ones(holes, observed)
     if not any_hole:
         return task.given_back(task.whole_depth(state.primal[0]))
     known = task.whole(state.primal[0], float("nan"))
@@ -79,17 +75,6 @@ def _holes(closed: Mask, observed: Mask) -> tuple[Mask, Any]:
     """Pixels (H, W) that are closed but not observed, and their number."""
     holes: Mask = closed & ~observed
     return holes, holes.sum()
-
-
-@one_pass
-def _without_open_ones(holes: Mask, observed: Mask) -> tuple[Mask, Any]:
-    """The holes (H, W) but for pixels beside what is neither a hole nor observed, and the number of the rest."""
-    surrounded = (holes | observed).astype(np.float32)
-    closed: Any = np.float32(1)
-    for down, right in BESIDE:
-        closed = np.minimum(closed, neighbour(surrounded, down, right, 1))
-    out: Mask = holes & (closed > 0.5)
-    return out, out.sum()
 
 
 @one_pass
