@@ -399,6 +399,7 @@ def cases(i: Inputs) -> list[Case]:
         (belief._smooth, (i.map(), i.unit()), {}),
         (belief._unlike, (i.positive(), i.positive()), {}),
         (surface.shown, (i.map(),), {}),
+        (belief._or_across_a_hole, (i.mask(), i.positive(), i.positive(), 0.2 * i.unit()), {}),
         (belief._or_an_end, (i.mask(), i.positive()), {}),
         (belief._against, (i.mask(), i.mask(), 9 * i.positive(), 0.4 * i.unit()), {}),
         (belief.out_of_line, (i.map(), i.unit()), {}),

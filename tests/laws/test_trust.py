@@ -67,6 +67,18 @@ def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool,
     assert (np.delete(interpolated, [11, 12] if edge else [], 1) > 0.5).all()  # but for the step's own two pixels
 
 
+def test_a_hole_hides_no_step() -> None:
+    """One view alone is not believed beside another surface, though nobody measured between the two."""
+    noise, support = np.full((24, 32), 0.01, np.float32), np.ones((3, 24, 32), bool)
+    support[1:, :, 13] = False
+    evidence = Evidence(support, ~support & False, np.zeros(support.shape, np.float32), support.astype(np.float32))
+    apart, alike = np.full((24, 32), 3.0, np.float32), np.full((24, 32), 3.0, np.float32)
+    apart[:, 17:] = 4.0
+    apart[:, 14:17] = alike[:, 14:17] = np.nan
+    assert (confidence(evidence, apart, noise, noise, NUMPY)[4:20, 13] <= 0.5).all()
+    assert (confidence(evidence, alike, noise, noise, NUMPY)[4:20, 13] > 0.5).all()
+
+
 def test_beside_misplaced_outlines_larger_steps_are_less_sure() -> None:
     """The odds fall as the 0.4th power of the step over six noise scales; a slope is no step."""
     near = np.full((24, 24), 4.0, np.float32)

@@ -26,6 +26,7 @@ from cfusion.auto.evidence import Evidence
 from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import PASSES, ratio
 from cfusion.auto.surface import alike_around, nearest_around, shown, where_known
+from cfusion.auto.uncertainty import relief_beyond_slope
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
 from cfusion.kernels.tracing import neighbour
@@ -66,7 +67,9 @@ def confidence(
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
     step = _beside_a_step(depth, noise, backend)
-    edge = _or_an_end(step, backend.local_depth_range(shown(depth), REACH))
+    end = backend.local_depth_range(shown(depth), REACH)
+    step = _or_across_a_hole(step, end, relief_beyond_slope(depth, backend), noise)
+    edge = _or_an_end(step, end)
     (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
@@ -103,6 +106,13 @@ def _unlike(smooth: Floats, around: Floats) -> Mask:
 def _or_an_end(step: Mask, around: Floats) -> Mask:
     """Pixels (H, W) beside a step, or with known and unknown pixels around; the image's border does not count."""
     out: Mask = step | (around > HALF)
+    return out
+
+
+@one_pass
+def _or_across_a_hole(step: Mask, around: Floats, relief: Floats, noise: Floats) -> Mask:
+    """Pixels (H, W) beside a step, or at the end of a known part that another surface begins beyond."""
+    out: Mask = step | ((around > HALF) & (relief > np.float32(EDGE) * noise))
     return out
 
 

@@ -256,9 +256,15 @@ def deviation(
     return sigma, n
 
 
+def relief_beyond_slope(depth: Floats, backend: Backend) -> Floats:
+    """The range (H, W) of depths around a pixel, also across a hole, beyond what the own slope explains."""
+    out: Floats = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
+    return out
+
+
 def or_of_another_surface(sigma: Floats, n: Floats, depth: Floats, wrong: Floats, backend: Backend) -> Floats:
     """sigma (H, W) of a pixel that is of another surface nearby with probability `wrong`; NaN without observation."""
-    relief = _beyond_slope(backend.local_depth_range(depth, RELIEF_RADIUS), depth)
+    relief = relief_beyond_slope(depth, backend)
     (rough,), (told,) = backend.medians(where_known(depth, relief)[None])
     return _or_of_another_surface(sigma, n, relief, wrong, STEEP * (rough if told else 0.0))
 
