@@ -60,7 +60,7 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
     exact = source.reference if outlines.exact else None
-    own = measured_here if source.rereads else None
+    own = backend.arrays.asarray(measured_here) if source.rereads else None  # in the memory of the depth
     confidence = belief.confidence(
         evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own
     )

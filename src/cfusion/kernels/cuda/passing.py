@@ -81,7 +81,11 @@ def _key_of(given: Any) -> Any:
     kind = type(given)
     if kind is cupy.ndarray:
         return given.dtype.char, given.ndim
-    return (kind, given.dtype.char, _places(len(given))) if kind is np.ndarray else kind
+    if kind is not np.ndarray:
+        return kind
+    if given.shape[1:] != (1, 1):
+        raise TypeError(f"an array of {given.shape} on the host; only numbers per view, (K, 1, 1), are passed by value")
+    return kind, given.dtype.char, _places(len(given))
 
 
 def _places(numbers: int) -> int:
