@@ -210,9 +210,9 @@ def test_steps_of_misplaced_outlines_are_less_sure(monkeypatch: pytest.MonkeyPat
     """As `auto` finds them."""
     maps = noisy(0)
     maps[MIDDLE] = jagged(maps[MIDDLE], 0)
-    found = fuse(views_of(maps), min_confidence=0.0).confidence
+    found = fuse(views_of(maps), min_confidence=0.0, backend="numpy").confidence
     monkeypatch.setattr(belief, "STEP_SIZE", 0.0)
-    without = fuse(views_of(maps), min_confidence=0.0).confidence
+    without = fuse(views_of(maps), min_confidence=0.0, backend="numpy").confidence
     assert (found <= without).all()
     assert 0.02 < np.mean(found < without) < 0.5
 
