@@ -152,7 +152,7 @@ def test_too_little_memory_is_fused_in_tiles(cuda, method):
     finally:
         pool.set_limit(size=before)
     assert found.parameters["tiles"] > 1
-    # a part estimates the noise by itself: two of the 1302 repeated pixels have a view for them in one and not in the other
+    # a part estimates the noise by itself: two of the 1302 repeated pixels have a view for them in one of both
     assert (np.isnan(found.depth) != np.isnan(whole.depth)).mean() < 2e-3
     assert np.nanmean(abs(found.depth - whole.depth)) < 0.1 * np.nanmean(abs(stack.depths - whole.depth))
 
