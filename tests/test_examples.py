@@ -107,7 +107,7 @@ def test_the_first_code_of_the_readme_runs(tmp_path: Path) -> None:
     write_bundle(views, tmp_path / "bundle")
     code += "print(result.depth.shape, result.status.value)"
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
-    assert run.stdout.startswith("None\n(18, 24) The "), run.stderr
+    assert run.stdout.startswith("(18, 24) The "), run.stderr
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
