@@ -89,6 +89,12 @@ def exists(name: str) -> bool:
 ROOT = DOCS.parent
 
 
+@pytest.mark.parametrize("page", [*ALL_PAGES, *sorted(ROOT.glob("*.md"))], ids=lambda page: page.stem)
+def test_no_page_holds_two_versions_of_itself(page: Path) -> None:
+    """What a merge left to decide is still text: no page fails by it."""
+    assert not re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", page.read_text(), re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", [*ALL_PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_names_of_the_pages_exist(page: Path) -> None:
     """Dotted names in backticks: `cfusion.a.b`, `metrics.ause` of a module of ours, and `result.depth` of a Result."""

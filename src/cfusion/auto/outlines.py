@@ -77,9 +77,9 @@ class Outlines:
         """What is known after another reading; where neighbours share their errors, nobody's outlines are exact."""
         exact, near_thing = self.exact, self.near_thing
         if exact is None and not shared:
-            few = told.denied <= (SURELY if near_thing else DENIED) * told.beside
+            few = told.tells and told.denied <= SURELY * told.beside if near_thing else told.exact
             near_thing = near_thing or (told.tells and not few and told.denied <= JAGGED * told.beside)
-            exact = True if told.tells and few else None if near_thing else False
+            exact = True if few else None if near_thing else False
         return Outlines(exact, misplaced, held, near_thing)
 
 
