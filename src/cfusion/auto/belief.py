@@ -8,12 +8,13 @@ share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number 
 and C (a view from which the point is hidden counts for neither), and for a pixel that no view measured S = C = 0.
 Beside an edge (a step of the surface, also across a hole that stays open, or the end of its known part) a map misplaced
 by a pixel shows the other surface, and views of one sensor err alike: this term counts from two views on. So does b,
-the deviation of the pixel from its neighbours in noise scales, and, where the reference's outlines are misplaced, z, the range of depths within two pixels
-over the least range of a step: by that much a misplaced pixel is off. Where there are three or more views, one alone is
-not believed beside a step. Where the reference's outlines are exact, what it measured is believed alone and b does not
-count, but for odd pixels, which fewer than four of their eight neighbours are near. A thin thing that the reference
-measured in front of the surface, like two of its neighbours, may be there though others see past it: not believed. v is
-the error bar of the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
+the deviation of the pixel from its neighbours in noise scales, and, where the reference's outlines are misplaced, z,
+the range of depths within two pixels over the least range of a step: by that much a misplaced pixel is off. Where there
+are three or more views, one alone is not believed beside a step. Where the reference's outlines are exact, what it
+measured is believed alone and b does not count, but for odd pixels, which fewer than four of their eight neighbours are
+near. A thin thing that the reference measured in front of the surface, like two of its neighbours, may be there though
+others see past it: not believed. v is the error bar of the surface found, relative to the depth (of a perspective
+camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
