@@ -386,6 +386,26 @@ def test_what_the_front_end_of_the_reference_is_not_sure_of_is_not_held() -> Non
     assert np.median(weights[1, :30, 10:12]) < 0.2 * np.median(weights[1, 30:, 10:12])
 
 
+def test_of_inexact_outlines_nothing_is_held_that_most_see_past() -> None:
+    """A thin part of the surface may be a row of pixels that a sensor displaced."""
+    post = TRUTH.copy()
+    post[:, 10:12] = 5.0
+    source = Posed.of(
+        [
+            View(each.astype(np.float32), CAMERA, Pose(np.eye(3), np.array([0.02 * k, 0.0, 0.0])))
+            for k, each in enumerate([TRUTH, TRUTH, TRUTH, post, TRUTH, TRUTH])
+        ],
+        3,
+        NUMPY,
+    )
+    own = []
+    for told in (outlines.Outlines(exact=True), outlines.Outlines(exact=False)):
+        weights = observe(source, post.astype(np.float32), Settings(), NUMPY, outlines=told).stack.weights
+        assert weights is not None
+        own.append(np.median(weights[3, :, 10:12]))
+    assert own[1] < 0.5 * own[0]
+
+
 def test_outlines_that_were_put_in_place_are_held_in_the_next_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the surface has them, so nothing is wrong any more, and a fit would lose them to the other views.
 

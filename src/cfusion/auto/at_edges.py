@@ -82,6 +82,8 @@ def at_edges(
         placed, surface = put_in_place(alike, reliefs[1], size, surface, depths, reference, backend)
         wrong, outlines = wrong & ~placed, replace(outlines, held=held | placed)
     well_placed = 0.0 if jagged and not undecided else seen.independent
+    if outlines.exact is False:  # what most see past is a pixel of a displaced outline
+        held = held & ~contested
     kept = None if not told.clean or shared else held  # of blobs, and of errors that neighbours share, nothing is held
     return AtEdges(surface, wrong, support, well_placed, outlines, placed, kept)
 
