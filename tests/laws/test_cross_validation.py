@@ -138,6 +138,23 @@ class TestEdgesWithTheUsualAlpha:
         assert made.with_edges((0.1, 0.2), 2.0, edges) == ((2.0, 4.0), True)
         assert made.with_edges((0.1, 0.2), 0.05, edges) == ((0.1, 0.2), True)  # a larger one was chosen: not tried
 
+    @pytest.mark.parametrize("ratio", [1.0, 4.0])
+    @pytest.mark.parametrize(("at_usual", "kept"), [(0.4, True), (0.3, False), (0.2, False)])
+    def test_another_ratio_has_to_predict_better_with_edge_weights_too(
+        self, monkeypatch: pytest.MonkeyPatch, ratio: float, at_usual: float, kept: bool
+    ) -> None:
+        """Without them it may have been chosen for the edges."""
+        plain, spared, usual = (1.0, ratio), (2.0, 2 * ratio), (2.0, 2 * RATIOS[0])
+        errors = {plain: 0.6, spared: 0.3, usual: at_usual, (4.0, 4 * ratio): 0.7}
+        made = _Trial.__new__(_Trial)
+        made.ratio, made.fits, made.edges = ratio, {}, None
+        made.task = SimpleNamespace(with_edges=lambda edges: made.task)
+        monkeypatch.setattr(_Trial, "_fitted", lambda self, alpha: SimpleNamespace(primal=[1.2]))
+        monkeypatch.setattr(_Trial, "_fit", lambda self, alpha: SimpleNamespace(primal=[errors[alpha]]))
+        monkeypatch.setattr(_Trial, "_predicts_better", lambda self, one, other, chance: one < other)
+        found = made.with_edges(plain, 0.5, np.ones((4, 4), np.float32))
+        assert found == (spared if kept else usual, True)
+
 
 @pytest.mark.parametrize("backend", ["numpy", "cpu"])
 @pytest.mark.parametrize("views", [1, 2])

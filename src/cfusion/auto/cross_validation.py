@@ -243,8 +243,9 @@ class _Trial:
     ) -> tuple[tuple[float, float], bool]:
         """The alpha, and whether less smoothing across edges predicts held-out observations better by more than chance.
 
-        A small alpha may have been chosen for the edges: the usual one is tried as well. Of quiet observations nearly
-        all energy is that of edges, and no trial comes near its minimum: edges are spared unless that is clearly worse.
+        A small alpha or another ratio may have been chosen for the edges: the usual ones are tried as well. Of quiet
+        observations nearly all energy is that of edges, and no trial comes near its minimum: edges are spared unless
+        that is clearly worse.
         """
         if edges is None:
             return alpha, False
@@ -263,6 +264,7 @@ class _Trial:
                 if not self._predicts_better(state.primal[0], best.primal[0], chance=EDGE_CHANCE):
                     break
                 best, chosen = state, candidate
+        best, chosen = self._at_usual_ratio(best, chosen)
         spared, plain_fit = best.primal[0], smooth.primal[0]
         sharp = (
             not self._predicts_better(plain_fit, spared, CLEAR_GAIN, chance)
@@ -272,6 +274,16 @@ class _Trial:
         self.edges = edges if sharp else None
         self.task, self.fits = (self.task, {chosen: best}) if sharp else (plain, self.fits)
         return chosen if sharp else alpha, sharp
+
+    def _at_usual_ratio(self, found: State, alpha: tuple[float, float]) -> tuple[State, tuple[float, float]]:
+        """The fit at the usual ratio and its alpha, unless the one found predicts better by more than chance."""
+        usual = alpha[0], RATIOS[0] * alpha[0]
+        if np.isclose(alpha[1], usual[1]):
+            return found, alpha
+        state = self._fit(usual)
+        if self._predicts_better(found.primal[0], state.primal[0], chance=EDGE_CHANCE):
+            return found, alpha
+        return state, usual
 
     def with_local(self, alpha: tuple[float, float]) -> tuple[tuple[float, float], bool]:
         """The alpha, and whether weights by local noise predict the held-out observations better."""
