@@ -49,7 +49,7 @@ from cfusion.kernels import threads
 from cfusion.kernels.depth_noise import unit_of
 from cfusion.kernels.numpy.pulling import confirmed
 from cfusion.kernels.tracing import Kind, Traced, follow, heaped, looked_up, neighbour, picked, row_and_column
-from cfusion.kernels.writing import TYPES, write
+from cfusion.kernels.writing import STRIDED, TYPES, write
 from cfusion.solvers import joint, task
 from cfusion.source import splat
 
@@ -75,7 +75,7 @@ def emulate(given: list[Case], folder: Path) -> list[tuple[Any, ...]]:
     if compiler is None:
         pytest.skip("no C++ compiler here")
     emulated = [_Emulated(number, *case) for number, case in enumerate(given)]
-    code = "\n".join([PRELUDE, *(each.code() for each in emulated)])
+    code = "\n".join([PRELUDE, STRIDED, *(each.code() for each in emulated)])
     library = folder / f"{hashlib.sha256(code.encode()).hexdigest()[:16]}.so"
     if not library.exists():
         library.with_suffix(".cpp").write_text(code)
@@ -92,7 +92,9 @@ class _Emulated:
         self.name, self.arguments = f"run{number}", arguments
         self.kinds = [Kind.of(each, per_view=getattr(each, "shape", ())[1:] == (1, 1)) for each in arguments]
         self.outputs = follow(getattr(function, "__wrapped__", function), self.kinds, choices)
-        self.written = write(self.outputs)
+        maps = [(f"a{number}", each) for number, each in enumerate(arguments) if self.kinds[number].pixels]
+        self.strided = {name for name, each in maps if not each.flags.c_contiguous}
+        self.written = write(self.outputs, self.strided)
 
     def run(self, library: Any) -> tuple[Any, ...]:
         given = list(zip(self.arguments, self.kinds, strict=True))
@@ -101,11 +103,16 @@ class _Emulated:
         shape = next(each.shape[-2:] for each, kind in given if kind.pixels)
         made = [_room(each, views, shape) for each in self.outputs]
         found = np.zeros(max(self.written.totals, 1))
-        arrays = [np.ascontiguousarray(each) for each in self.arguments if each is not None]
+        arrays = [self._lent(number, each) for number, each in enumerate(self.arguments) if each is not None]
         arrays += [*(each for each in made if each is not None), found]
         getattr(library, self.name)(views, *shape, *(ctypes.c_void_p(each.ctypes.data) for each in arrays))
         sums = iter(found.tolist())
         return tuple(next(sums) if each is None else each for each in made)
+
+    def _lent(self, number: int, given: Any) -> Any:
+        if f"a{number}" not in self.strided:
+            return np.ascontiguousarray(given)
+        return np.array([given.ctypes.data, *(0, *(each // given.itemsize for each in given.strides))[-3:]])
 
     def code(self) -> str:
         """A function that loops over the pixels; all it is given are pointers."""
@@ -118,6 +125,8 @@ class _Emulated:
             if kind.views and not kind.pixels:
                 structs.append(f"struct {self.name}_{number} {{ {of} v[{len(given)}]; }};")
                 unpacked.append(f"const {self.name}_{number} a{number} = *(const {self.name}_{number}*)p{number};")
+            elif f"a{number}" in self.strided:
+                unpacked.append(f"const Strided<{of}> a{number} = *(const Strided<{of}>*)p{number};")
             else:
                 pointer = "*" if kind.pixels else ""
                 unpacked.append(f"const {of}{pointer} a{number} = {'' if kind.pixels else '*'}p{number};")
@@ -146,10 +155,19 @@ def on_gpu(given: list[Case], _: Path) -> list[tuple[Any, ...]]:
     run, out = import_module("cfusion.kernels.cuda.passing").run, []
     for function, arguments, choices in given:
         stays = [getattr(each, "ndim", 0) < 2 or each.shape[1:] == (1, 1) for each in arguments]
-        there = [x if kept else backend.to_device(x, x.dtype) for x, kept in zip(arguments, stays, strict=True)]
+        there = [x if kept else _uploaded(backend, x) for x, kept in zip(arguments, stays, strict=True)]
         made = run(getattr(function, "__wrapped__", function), there, choices)
         out.append(tuple(each if isinstance(each, float) else backend.to_host(each) for each in _several(made)))
     return out
+
+
+def _uploaded(backend: Any, array: Any) -> Any:
+    """An array on the device, as far apart in memory as here."""
+    if array.flags.c_contiguous:
+        return backend.to_device(array, array.dtype)
+    rows, columns = 2, array.strides[-1] // array.itemsize
+    wide = np.repeat(np.repeat(array, columns, axis=-1), rows, axis=-2)
+    return backend.to_device(wide, array.dtype)[..., ::rows, ::columns]
 
 
 def _several(made: Any) -> tuple[Any, ...]:
@@ -535,6 +553,18 @@ def test_what_can_be_written_is_computed(where: str, shape: tuple[int, int], tmp
     i = Inputs(shape, 1)
     one, two = np.int32([1, 0, 3, 2])[:, None, None], np.int32([0, 3, 3, 1])[:, None, None]
     arguments = (i.stack(), i.map(), one, two, 0.25, 2)
+    with np.errstate(all="ignore"):
+        defined = _everything(*arguments)
+    (made,) = RUNS[where]([(_everything, arguments, {})], tmp_path)
+    _assert_same(defined, made, "everything")
+
+
+@pytest.mark.parametrize("where", RUNS)
+def test_parts_of_arrays_are_read_where_they_are(where: str, tmp_path: Path) -> None:
+    i = Inputs((9, 14), 6)
+    one, two = np.int32([1, 0, 3, 2])[:, None, None], np.int32([0, 3, 3, 1])[:, None, None]
+    arguments = (i.stack()[..., 1::2, ::3], i.map()[::2, ::3][:4], one, two, 0.25, 2)
+    assert not any(each.flags.c_contiguous for each in arguments[:2])
     with np.errstate(all="ignore"):
         defined = _everything(*arguments)
     (made,) = RUNS[where]([(_everything, arguments, {})], tmp_path)

@@ -1,6 +1,6 @@
 """The code in C that a traced function computes for each pixel."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from cfusion.kernels.tracing import Traced
 
 TYPES = {"f": "float", "d": "double", "?": "bool", "i": "int", "l": "long long", "q": "long long", "h": "short"}
 PLANE = "((size_t)height * width)"
+STRIDED = "template <class T> struct Strided { const T* at; long long view, row, column; };"  # places apart
 Place = tuple[str, str, str]  # names of the view, the row and the column
 
 
@@ -25,8 +26,8 @@ class Written:
     totals: int
 
 
-def write(outputs: Sequence[Traced]) -> Written:
-    """The code that computes these values."""
+def write(outputs: Sequence[Traced], strided: Container[str] = ()) -> Written:
+    """The code that computes these values; arguments whose names are `strided` are structures, see `STRIDED`."""
     apart = all(each.views for each in outputs) and not _bring_together(outputs)
     assignments, totals = [], 0
     for number, each in enumerate(outputs):
@@ -37,7 +38,7 @@ def write(outputs: Sequence[Traced]) -> Written:
             assignments += [(f"out{number}[{k} * {PLANE} + p] = {{}};", one) for k, one in enumerate(each.inputs)]
         else:
             assignments.append((f"out{number}[{f'k * {PLANE} + ' if each.views else ''}p] = {{}};", each))
-    writer = _Writer()
+    writer = _Writer(strided)
     ends = [text.format(writer.value(value, ("k", "i", "j"))) for text, value in assignments if not value.views]
     of_views = [(text, value) for text, value in assignments if value.views]
     if of_views:
@@ -65,7 +66,8 @@ def _bring_together(values: Sequence[Traced]) -> bool:
 class _Writer:
     """Writes each value once; values independent of the view are written before loops over views."""
 
-    def __init__(self) -> None:
+    def __init__(self, strided: Container[str]) -> None:
+        self.strided = strided
         self.scopes: list[list[str]] = [[]]
         self.known: list[dict[Any, str]] = [{}]
         self.depth: dict[str, int] = {}  # nesting depth of the loop over a view, by name
@@ -125,7 +127,10 @@ class _Writer:
         k, i, j = place
         if not of.pixels:
             return of.formula[1:] + (f".v[{k}]" if of.views else "")
-        return f"{of.formula[1:]}[{f'{k} * {PLANE} + ' if of.views else ''}(size_t){i} * width + {j}]"
+        name = of.formula[1:]
+        if name in self.strided:
+            return f"{name}.at[{f'{k} * {name}.view + ' if of.views else ''}{i} * {name}.row + {j} * {name}.column]"
+        return f"{name}[{f'{k} * {PLANE} + ' if of.views else ''}(size_t){i} * width + {j}]"
 
     def _choice(self, of: Traced, place: Place) -> str:
         condition, one, other = of.inputs

@@ -7,6 +7,7 @@ about 750.
 import ctypes
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -14,6 +15,7 @@ import cupy
 import numpy as np
 
 _device, _stream, _Array = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream, cupy.ndarray  # looked up once
+_launch, _launch_together = cupy.cuda.driver.launchKernel, cupy.cuda.driver.launchCooperativeKernel
 ALWAYS_SHARED = 48 << 10  # bytes of shared memory that need no attribute, with what a kernel declares itself
 SLOT = 8  # alignment of each argument, bytes
 FORMATS = {
@@ -38,7 +40,7 @@ class Kernel:
         self.lock = Lock()
 
     def __call__(
-        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], *, shared_mem: int = 0
+        self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any], *, shared_mem: int = 0
     ) -> None:
         """Launch on the current stream; arguments are read before this returns."""
         device = _device()
@@ -46,8 +48,7 @@ class Kernel:
         if function is None:
             self.shared[device] = ALWAYS_SHARED - self.compiled.shared_size_bytes
             function = self.functions[device] = self.compiled.kernel.ptr
-        size = (*grid, 1, 1)[:3] + (*block, 1, 1)[:3]
-        stream = _stream().ptr
+        size, stream = _size(grid, block), _stream().ptr
         with self.lock:  # another thread must not overwrite the arguments before they are read
             if self.form is None:
                 self._lay_out(arguments)
@@ -56,9 +57,9 @@ class Kernel:
                 self.compiled.max_dynamic_shared_size_bytes = self.shared[device] = shared_mem
             self.form.pack_into(self.tray, 0, *[each.data.ptr if type(each) is _Array else each for each in arguments])
             if self.cooperative:
-                cupy.cuda.driver.launchCooperativeKernel(function, *size, shared_mem, stream, self.places)
+                _launch_together(function, *size, shared_mem, stream, self.places)
             else:
-                cupy.cuda.driver.launchKernel(function, *size, shared_mem, stream, self.places, 0)
+                _launch(function, *size, shared_mem, stream, self.places, 0)
 
     def _lay_out(self, arguments: Sequence[Any]) -> None:
         """Lay out a slot for each argument, and the list of slots for the driver."""
@@ -75,6 +76,12 @@ class Kernel:
         self.list = (ctypes.c_void_p * len(starts))(*(first + start for start in starts))
         self.places = ctypes.addressof(self.list)
         self.form = struct.Struct("=" + "".join(formats))
+
+
+@lru_cache(maxsize=1024)
+def _size(grid: tuple[int, ...], block: tuple[int, ...]) -> tuple[int, ...]:
+    """Blocks and threads, three numbers each."""
+    return (*grid, 1, 1)[:3] + (*block, 1, 1)[:3]
 
 
 def _format(argument: Any) -> str:

@@ -1,5 +1,6 @@
 """Array functions of pixels as one kernel each (`cfusion.kernels.one_pass`), compiled when first called."""
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 from cfusion.kernels.cuda.device import Desk, blocks_of, by_value, desk, kernel_of, source
 from cfusion.kernels.cuda.launching import Kernel
 from cfusion.kernels.tracing import Kind, Traced, follow
-from cfusion.kernels.writing import TYPES, Written, write
+from cfusion.kernels.writing import STRIDED, TYPES, Written, write
 
 THREADS = 256
 MOST_BY_VALUE = 3 << 10  # bytes of numbers per view passed by value; more are stored in memory
@@ -80,7 +81,7 @@ def _key_of(given: Any) -> Any:
     """What a kernel depends on: type and rank of an array, and how many numbers per view are passed by value."""
     kind = type(given)
     if kind is cupy.ndarray:
-        return given.dtype.char, given.ndim
+        return given.dtype.char, given.ndim, given._c_contiguous
     if kind is not np.ndarray:
         return kind
     if given.shape[1:] != (1, 1):
@@ -106,12 +107,18 @@ def _passed(given: Any, lent: bool) -> Any:
     """An argument in the form that a kernel takes."""
     kind = type(given)
     if kind is cupy.ndarray:
-        return cupy.ascontiguousarray(given)
+        return given if given._c_contiguous else _strided(given)
     if kind is np.ndarray:
         if lent:
             return cupy.asarray(given)
         return by_value(given).ljust(_places(len(given)) * given.itemsize, b"\0")
     return np.float64(given) if kind is float else np.int32(given) if kind is int else given
+
+
+def _strided(given: Any) -> bytes:
+    """`Strided` of a part of an array, such as every third column."""
+    places = (0, *(stride // given.itemsize for stride in given.strides))[-3:]
+    return struct.pack("4q", given.data.ptr, *places)
 
 
 def _compiled(
@@ -123,8 +130,10 @@ def _compiled(
     kinds = [Kind.of(each, per_view=isinstance(each, np.ndarray)) for each in arguments]
     lent = sum(_places(len(each)) * each.itemsize for each in arguments if isinstance(each, np.ndarray)) > MOST_BY_VALUE
     outputs = follow(function, kinds, choices)
-    written = write(outputs)
-    structures, parameters = [], []
+    on_device = [(f"a{number}", each) for number, each in enumerate(arguments) if isinstance(each, cupy.ndarray)]
+    strided = {name for name, each in on_device if not each._c_contiguous}
+    written = write(outputs, strided)
+    structures, parameters = [STRIDED], []
     for number, (kind, given) in enumerate(zip(kinds, arguments, strict=True)):
         if not kind.dtype:
             continue
@@ -132,7 +141,9 @@ def _compiled(
         if kind.views and not kind.pixels:
             held = f"const {of}* v" if lent else f"{of} v[{_places(len(given))}]"
             structures.append(f"struct Views{number} {{ {held}; }};")
-            parameters.append(f"Views{number} a{number}")
+            parameters.append(f"const __grid_constant__ Views{number} a{number}")  # else each thread copies it
+        elif f"a{number}" in strided:
+            parameters.append(f"const Strided<{of}> a{number}")
         else:
             parameters.append(f"const {of}* {apart} a{number}" if kind.pixels else f"{of} a{number}")
     parameters += ["int views", "int height", "int width"]
