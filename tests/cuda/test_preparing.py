@@ -35,6 +35,8 @@ def test_medians_are_exact(cuda, shape):
     assert ours[1] == defined[1]
     np.testing.assert_array_equal(ours[0], defined[0])
     np.testing.assert_array_equal(cuda.medians(depths, 1.5)[0], reference.medians(depths, 1.5)[0])
+    apart = cuda.to_device(depths, np.float32)[..., 1::3]
+    np.testing.assert_array_equal(cuda.medians(apart)[0], reference.medians(depths[..., 1::3])[0])
     np.testing.assert_allclose(cuda.medians(depths, share=0.98)[0], reference.medians(depths, share=0.98)[0], rtol=1e-6)
     ours, defined = (backend.medians(depths - np.float32(2), sides=True) for backend in (cuda, reference))
     assert ours[1] == defined[1]

@@ -5,8 +5,7 @@
 
 #define BINS 4096  // of 12 bits
 #define COARSE 256  // bins of the first pass: 8 + 12 + 12 bits; few values would meet in one bin of more bits
-#define THREADS 256
-#define TOGETHER 4  // blocks on a multiprocessor
+#define THREADS 1024
 #define AT_ONCE 8  // values of a thread
 #define UNKNOWN __int_as_float(0x7fc00000)
 
@@ -24,14 +23,24 @@ __device__ __forceinline__ double value_of(unsigned key) {
     return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
+// Rows of values: planes of `width` columns, and how many floats lie between neighbours in memory.
+struct Rows {
+    const float* at;
+    long long plane, row, column, width;
+    __device__ __forceinline__ float value(int which, unsigned k, bool apart) const {
+        const unsigned i = apart ? k / (unsigned)width : 0, j = apart ? k % (unsigned)width : k;
+        return __ldg(at + which * plane + i * row + j * column);
+    }
+};
+
 // One pass over a row's bits: count this block's share into the histogram. In the first pass most values fall into the
 // same few bins: each lane of a warp has its own.
 __device__ void count_bits(
-    const float* __restrict__ row, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
+    const Rows& rows, int which, unsigned length, float least, int side, int pass, unsigned low, unsigned high,
     unsigned* mine, unsigned* histogram
 ) {
     const int thread = threadIdx.x, lane = thread % 32;
-    const bool apart = low != high;
+    const bool apart = low != high, in_lines = rows.width < length;
     const int used = pass == 0 || apart ? 2 * BINS : BINS;
     for (int k = thread; k < used; k += THREADS) mine[k] = 0;
     __syncthreads();
@@ -39,7 +48,8 @@ __device__ void count_bits(
     for (unsigned first = blockIdx.x * THREADS + thread; first < length; first += AT_ONCE * stride) {
         float values[AT_ONCE];  // as many loads are under way
 #pragma unroll
-        for (int b = 0; b < AT_ONCE; b++) values[b] = first + b * stride < length ? row[first + b * stride] : UNKNOWN;
+        for (int b = 0; b < AT_ONCE; b++)
+            values[b] = first + b * stride < length ? rows.value(which, first + b * stride, in_lines) : UNKNOWN;
 #pragma unroll
         for (int b = 0; b < AT_ONCE; b++) {
             const float value = side == 1 ? fabsf(values[b]) : side == 3 ? -values[b] : values[b];
@@ -57,15 +67,15 @@ __device__ void count_bits(
     __syncthreads();
     if (pass == 0) {
         unsigned sum = 0;
-        for (int k = 0; k < 32; k++) sum += mine[thread * 32 + (k + thread) % 32];
-        if (sum) atomicAdd(histogram + thread, sum);
+        for (int k = 0; k < 8; k++) sum += mine[thread * 8 + (k + thread) % 8];
+        if (sum) atomicAdd(histogram + thread / 4, sum);
     } else {
         for (int k = thread; k < used; k += THREADS) if (mine[k]) atomicAdd(histogram + k, mine[k]);
     }
     __threadfence();
     __syncthreads();
 }
-static_assert(COARSE == THREADS && COARSE * 32 == 2 * BINS, "a thread adds up one bin of the first pass");
+static_assert(COARSE * 4 == THREADS && COARSE * 32 == 2 * BINS, "four threads add up one bin of the first pass");
 
 // The sum over this thread and those before it; parts[w] is that of all threads up to warp w.
 __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
@@ -76,17 +86,25 @@ __device__ unsigned sum_up_to(unsigned mine, unsigned* parts) {
     }
     if (lane == 31) parts[warp] = mine;
     __syncthreads();
-    if (threadIdx.x == 0) for (int k = 1; k < THREADS / 32; k++) parts[k] += parts[k - 1];
+    if (warp == 0) {
+        unsigned up_to = parts[lane];
+        for (int step = 1; step < 32; step *= 2) {
+            const unsigned before = __shfl_up_sync(0xffffffffu, up_to, step);
+            if (lane >= step) up_to += before;
+        }
+        parts[lane] = up_to;
+    }
     __syncthreads();
     return mine + (warp ? parts[warp - 1] : 0);
 }
 
-// The bins of the target's two ranks, after all blocks of its row have counted.
-__device__ void find_bins(volatile Target* target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
-    const int thread = threadIdx.x, each = pass ? BINS / THREADS : COARSE / THREADS;  // bins of a thread
-    const bool apart = target->prefix[0] != target->prefix[1];
-    for (int k = thread; k < (pass == 0 ? COARSE : apart ? 2 * BINS : BINS); k += THREADS) {
-        mine[k] = __ldcg(histogram + k);
+// The bins of a target's two ranks, after all blocks of its row have counted. The target is in shared memory: each
+// access to that in global memory would be waited for.
+__device__ void find_bins(Target& target, double share, int pass, unsigned* mine, unsigned* parts, unsigned* histogram) {
+    const int thread = threadIdx.x, each = pass ? BINS / THREADS : 1;  // bins of a thread
+    const bool apart = target.prefix[0] != target.prefix[1];
+    for (int k = thread; k < (pass == 0 ? THREADS : apart ? 2 * BINS : BINS); k += THREADS) {
+        mine[k] = __ldcg(histogram + k);  // beyond COARSE zero in the first pass
         histogram[k] = 0;  // for the next pass
     }
     __syncthreads();
@@ -94,44 +112,45 @@ __device__ void find_bins(volatile Target* target, double share, int pass, unsig
         const unsigned* bins = mine + (apart ? side * BINS : 0) + thread * each;  // this thread's
         unsigned sum = 0;
         for (int k = 0; k < each; k++) sum += bins[k];
-        const unsigned up_to = sum_up_to(sum, parts), count = parts[THREADS / 32 - 1];
+        const unsigned up_to = sum_up_to(sum, parts), count = parts[31];
         if (thread == 0 && pass == 0) {
             const double place = count ? share * (count - 1) : 0;
-            target->count = count;
-            target->rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
+            target.count = count;
+            target.rank[side] = min((unsigned)floor(place) + (side && place > floor(place)), count ? count - 1 : 0);
         }
         __syncthreads();
-        const unsigned wanted = target->rank[side];
+        const unsigned wanted = target.rank[side];
         __syncthreads();
         if ((wanted >= up_to - sum && wanted < up_to) || (count == 0 && thread == 0)) {
             unsigned rank = wanted - (up_to - sum);
             int bin = 0;
             while (bin < each - 1 && rank >= bins[bin]) rank -= bins[bin++];
-            target->rank[side] = rank;
-            target->prefix[side] = target->prefix[side] << 12 | (thread * each + bin);
+            target.rank[side] = rank;
+            target.prefix[side] = target.prefix[side] << 12 | (thread * each + bin);
         }
         __syncthreads();
     }
 }
 
-__device__ void write_down(volatile Target* target, double share, double* out) {
-    const double place = target->count ? share * (target->count - 1) : 0;
-    const double a = value_of(target->prefix[0]), b = value_of(target->prefix[1]), part = place - floor(place);
+__device__ void write_down(const Target& target, double share, double* out) {
+    const double place = target.count ? share * (target.count - 1) : 0;
+    const double a = value_of(target.prefix[0]), b = value_of(target.prefix[1]), part = place - floor(place);
     const double unknown = __longlong_as_double(0x7ff8000000000000ll);
     const double between = part < 0.5 ? a + (b - a) * part : b - (b - a) * (1 - part);
     // a median is the mean of the middle two as floats have it
-    out[0] = target->count == 0 ? unknown : share == 0.5 && a != b ? ((float)a + (float)b) / 2 : between;
-    out[1] = target->count;
+    out[0] = target.count == 0 ? unknown : share == 0.5 && a != b ? ((float)a + (float)b) / 2 : between;
+    out[1] = target.count;
 }
 
 // All three passes; the blocks of a row (gridDim.x) run at the same time, and wait for each other between passes.
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) select_bits(
-    const float* __restrict__ rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
+extern "C" __global__ void __launch_bounds__(THREADS) select_bits(
+    Rows rows, unsigned length, float above, const double* __restrict__ probabilities, int asked,
     bool sides, Target* targets, unsigned* histograms, double* __restrict__ out
 ) {
     __shared__ unsigned mine[2 * BINS];
-    __shared__ unsigned parts[THREADS];
+    __shared__ unsigned parts[THREADS / 32];
     __shared__ unsigned last[1];
+    __shared__ Target here;
     const int which = blockIdx.y, thread = threadIdx.x, side = sides ? 1 + which % asked : 0;
     const float least = side > 1 ? 0.f : above;
     const double share = probabilities[which % asked];
@@ -139,18 +158,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) select_bits(
     unsigned* histogram = histograms + (size_t)which * 2 * BINS;
     for (int pass = 0; pass < 3; pass++) {
         const unsigned low = pass ? target->prefix[0] : 0, high = pass ? target->prefix[1] : 0;
-        count_bits(rows + (size_t)(which / asked) * length, length, least, side, pass, low, high, mine, histogram);
+        if (thread == 0) {
+            here.prefix[0] = low, here.prefix[1] = high, here.count = target->count;
+            here.rank[0] = target->rank[0], here.rank[1] = target->rank[1];
+        }
+        count_bits(rows, which / asked, length, least, side, pass, low, high, mine, histogram);
         if (thread == 0) last[0] = atomicAdd(&targets[which].arrived, 1u) == gridDim.x - 1;
         __syncthreads();
         if (last[0]) {
             __threadfence();
-            find_bins(target, share, pass, mine, parts, histogram);
+            find_bins(here, share, pass, mine, parts, histogram);
             if (thread == 0) {
                 if (pass == 2) {
-                    write_down(target, share, out + 2 * which);
+                    write_down(here, share, out + 2 * which);
                     targets[which] = Target();
                 } else {
-                    target->arrived = 0;
+                    target->prefix[0] = here.prefix[0], target->prefix[1] = here.prefix[1];
+                    target->rank[0] = here.rank[0], target->rank[1] = here.rank[1];
+                    target->count = here.count, target->arrived = 0;
                     __threadfence();
                     atomicAdd(&targets[which].passed, 1u);
                 }

@@ -1,26 +1,26 @@
 """Medians and quantiles of many rows at once, by counting bits instead of sorting."""
 
-from functools import cache
+import struct
+from functools import cache, lru_cache
 from typing import Any
 
 import cupy
 import numpy as np
 
 from cfusion.kernels.contract import Floats
-from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device, shared_memory
+from cfusion.kernels.cuda.device import Desk, blocks_of, desk, kernel, multiprocessors, on_device
 
 SOURCES = ("selecting.cu",)
-PER_BLOCK, MOST_BLOCKS = 4096, 64  # least values of a row per block, and blocks of a row
+PER_BLOCK, MOST_BLOCKS = 8192, 64  # least values of a row per block, and blocks of a row
 BINS, TARGET = 4096, 7  # integers of a histogram, and of `Target` in selecting.cu
-TOGETHER = 4  # blocks of a multiprocessor, with BYTES of shared memory each: alone they wait for memory
-BYTES = 36 << 10
+THREADS = 1024
 
 
 def medians(
     rows: Floats, above: float = -np.inf, *, sides: bool = False, share: float = 0.5
 ) -> tuple[list[float], list[int]]:
     """As `Backend.medians`; with `sides`, all in one launch."""
-    found = _select(rows.reshape(len(rows), -1), (0.5, 0.5, 0.5) if sides else (share,), above, sides)
+    found = _select(rows, (0.5, 0.5, 0.5) if sides else (share,), above, sides)
     middles, known = found[::2], found[1::2]
     if sides:  # of all rows at first, then of their sides
         middles, known = ([each for side in range(3) for each in some[side::3]] for some in (middles, known))
@@ -37,9 +37,11 @@ def _shares(probabilities: tuple[float, ...], device: int) -> Any:
 
 def _select(rows: Floats, probabilities: tuple[float, ...], above: float = -np.inf, sides: bool = False) -> list[float]:
     """Values and number of known ones, R x Q x 2, on the host; with `sides`: of sizes, positive and negative values."""
-    rows = on_device(rows, np.float32)
-    (count, length), asked = rows.shape, len(probabilities)
-    if count * length == 0:
+    if type(rows) is not cupy.ndarray or rows.dtype != np.float32 or rows.ndim != 3:
+        rows = on_device(rows, np.float32)
+        rows = rows.reshape(len(rows), 1, -1)
+    count, asked = len(rows), len(probabilities)
+    if rows.size == 0:
         return [float("nan"), 0.0] * (count * asked)
     at_once = max(1, _places() // asked)
     if count <= at_once:
@@ -58,36 +60,39 @@ def _selected(rows: Floats, probabilities: tuple[float, ...], above: float, side
 
 def select_for(work: Desk, values: Floats) -> Any:
     """The median of a map and its number of values, in host memory after the next read of the desk."""
-    _launch(values.reshape(1, -1), (0.5,), -np.inf, False, work.page(2))
+    _launch(values[None], (0.5,), -np.inf, False, work.page(2))
     return work.written
 
 
 def select_medians(rows: Floats, out: Floats) -> None:
     """The medians of a few rows and their counts, written to (R, 2) numbers on the device without waiting."""
-    _launch(rows, (0.5,), -np.inf, False, out)
+    _launch(rows[:, None], (0.5,), -np.inf, False, out)
 
 
 def _places() -> int:
     """How many blocks run at the same time, as those that wait for each other have to."""
-    return multiprocessors() * max(1, min(TOGETHER, shared_memory() // BYTES))
+    return multiprocessors()
 
 
-def _launch(rows: Floats, probabilities: tuple[float, ...], above: float, sides: bool, out: Any) -> None:
-    (count, length), asked = rows.shape, len(probabilities)
-    room = desk().room(count * asked * (2 * BINS + TARGET))
-    blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, _places() // (count * asked)))
+def _launch(rows: Any, probabilities: tuple[float, ...], above: float, sides: bool, out: Any) -> None:
+    """The order statistics of rows (R, H, W), whose values may lie apart in memory."""
+    grid, lines, targets, sizes = _plan(rows.shape, probabilities, above, sides, cupy.cuda.runtime.getDevice())
+    room = desk().room(lines * (2 * BINS + TARGET))
+    places = [stride // rows.itemsize for stride in rows.strides]
+    values = struct.pack("5q", rows.data.ptr, *places, rows.shape[2])
     kernel(SOURCES, "select_bits", cooperative=True)(
-        (blocks, count * asked),
-        (256,),
-        (
-            rows,
-            np.uint32(length),
-            np.float32(above),
-            _shares(probabilities, cupy.cuda.runtime.getDevice()),
-            np.int32(asked),
-            np.bool_(sides),
-            room,
-            np.uint64(room.data.ptr + room.itemsize * count * asked * TARGET),
-            out,
-        ),
+        grid, (THREADS,), (values, *sizes, room, np.uint64(room.data.ptr + targets), out)
     )
+
+
+@lru_cache(maxsize=256)
+def _plan(
+    shape: tuple[int, int, int], probabilities: tuple[float, ...], above: float, sides: bool, device: int
+) -> tuple[tuple[int, int], int, int, tuple[Any, ...]]:
+    """The grid of a launch, its number of targets and their bytes, and its arguments."""
+    length, asked = shape[1] * shape[2], len(probabilities)
+    lines = shape[0] * asked
+    blocks = min(blocks_of(length, PER_BLOCK), MOST_BLOCKS, max(1, _places() // lines))
+    shares = _shares(probabilities, device)
+    sizes = (np.uint32(length), np.float32(above), shares, np.int32(asked), np.bool_(sides))
+    return (blocks, lines), lines, np.dtype(np.uint32).itemsize * lines * TARGET, sizes
