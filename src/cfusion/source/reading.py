@@ -36,13 +36,14 @@ def read_at(
     agreements: Sequence[float],
     backend: Backend,
     uploads: Sequence[UploadedViews] | None,
+    motions: NDArray[Any] | None = None,
 ) -> Reading:
-    """Read every view at the surface; on a device all of a shape at once.
+    """Read every view at the surface; on a device all of a shape at once, given view_from_reference (K, 3, 4).
 
     Neighbouring pixels of a view that differ by less than its `agreement` are interpolated; 0 reads the nearest.
     """
     camera = reference.camera.numbers
-    if uploads is None:
+    if uploads is None or motions is None:
         cameras, motions, maps, trusted = zip(*(_given(view, reference) for view in views), strict=True)
         here = np.ascontiguousarray(surface, np.float32)
         return Reading(*backend.read_view(here, camera, cameras, motions, maps, trusted, agreements))
@@ -50,10 +51,8 @@ def read_at(
     for each in uploads:
         confidences = NONE if each.confidences is None else each.confidences
         limits = np.array([agreements[k] for k in each.indices])
-        view_from_reference = each.view_from_reference(reference.pose)
-        parts.append(
-            backend.read_view(surface, camera, each.cameras, view_from_reference, each.depths, confidences, limits)
-        )
+        here = motions[each.indices]
+        parts.append(backend.read_view(surface, camera, each.cameras, here, each.depths, confidences, limits))
     depths, weights, seen = (in_view_order(uploads, part) for part in zip(*parts, strict=True))
     return Reading(depths, weights, seen)
 

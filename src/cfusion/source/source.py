@@ -180,7 +180,8 @@ class Posed:
         return splat(self.views, self.reference, backend=backend, uploads=self.uploads)
 
     def at(self, surface: DepthMap, agreements: Sequence[float], backend: Backend) -> Reading:
-        return read_at(surface, self.views, self.views[self.reference], agreements, backend, self.uploads)
+        motions = None if self.uploads is None else self._places[2]
+        return read_at(surface, self.views, self.views[self.reference], agreements, backend, self.uploads, motions)
 
     def parallax(self, surface: DepthMap, backend: Backend) -> Floats:
         return backend.parallax(surface, *self.places())

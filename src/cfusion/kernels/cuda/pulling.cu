@@ -1,4 +1,4 @@
-// Re-association per pixel, for view blockIdx.z; conventions in numpy/pulling.py.
+// Re-association per pixel; conventions in numpy/pulling.py.
 
 #define UNKNOWN __int_as_float(0x7fc00000)
 #define INFINITE __int_as_float(0x7f800000)
@@ -42,33 +42,48 @@ __device__ double goes_on(const float* x, int height, int width, int i, int j, i
     return fmin(best, 1.);
 }
 
-extern "C" __global__ void __launch_bounds__(256) pull(
-    const float* __restrict__ x, Camera from, const Placed* __restrict__ views, const float* __restrict__ depth,
-    const float* __restrict__ confidence, int height, int width, int rows, int columns, float* __restrict__ observed,
-    float* __restrict__ weight, bool* __restrict__ seen
-) {
-    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
-    if (i >= height || j >= width) return;
-    const Camera to = views[blockIdx.z].camera;
-    const Motion& to_from = views[blockIdx.z].motion;
-    const double agreement = views[blockIdx.z].agreement;
-    const size_t pixel = (size_t)i * width + j, p = blockIdx.z * ((size_t)height * width) + pixel;
-    depth += blockIdx.z * ((size_t)rows * columns);
-    if (confidence) confidence += blockIdx.z * ((size_t)rows * columns);
-    observed[p] = UNKNOWN;
-    weight[p] = 0;
-    seen[p] = false;
-    const double here = x[pixel];
-    if (isnan(here)) return;
-    const Slopes ray = from.slopes(j, i);
-    const double across = ray.x, down = ray.y;
+// The plane that touches the surface at a pixel: its slopes in the variable in which it is linear, the same for all views.
+struct Plane {
+    double slope_x, slope_y, facing;
+};
+
+__device__ Plane plane_of(const float* x, int height, int width, int i, int j, double here, const Camera& from) {
     const bool pinhole = from.kind == 0;
+    const double per_column = slope_at(x, height, width, i, j, 0, 1, pinhole);
+    const double per_row = slope_at(x, height, width, i, j, 1, 0, pinhole);
+    Plane plane = {from.fx * per_column, from.fy * per_row, !pinhole ? 1 : here > 0 ? 1 / here : 0};
+    const double square = plane.slope_x * plane.slope_x + plane.slope_y * plane.slope_y;
+    const double steep = pinhole ? here * sqrt(square) : 0;
+    if (steep > STEEP) {
+        const double share = fmax((STEEPEST - steep) / (STEEPEST - STEEP), 0.);
+        plane.slope_x *= fmax(share, goes_on(x, height, width, i, j, 0, 1, per_column));
+        plane.slope_y *= fmax(share, goes_on(x, height, width, i, j, 1, 0, per_row));
+    }
+    return plane;
+}
+
+// What one view measured, and whether it sees the point; UNKNOWN without a measurement.
+struct Measured {
+    float depth;
+    size_t nearest;  // pixel of the view
+    bool seen;
+};
+
+__device__ Measured read(
+    const Plane& plane, double across, double down, double here, const Camera& from, const Placed& view,
+    const float* depth, int rows, int columns
+) {
+    const Camera to = view.camera;
+    const Motion& to_from = view.motion;
+    const double agreement = view.agreement;
+    const bool pinhole = from.kind == 0;
+    const Measured none = {UNKNOWN, 0, false};
     const double px = pinhole ? across * here : across, py = pinhole ? down * here : down;
     double q[3];
     for (int k = 0; k < 3; k++) q[k] = to_from.m[k][0] * px + to_from.m[k][1] * py + to_from.m[k][2] * here + to_from.m[k][3];
     double rate = to_from.m[2][2];
     if (pinhole) rate += to_from.m[2][0] * across + to_from.m[2][1] * down;
-    if (!(rate > 0) || (to.kind == 0 && !(q[2] > 0))) return;
+    if (!(rate > 0) || (to.kind == 0 && !(q[2] > 0))) return none;
     const double scale = to.kind == 0 ? 1 / q[2] : 1;
     double u = to.fx * q[0] * scale + to.cx, v = to.fy * q[1] * scale + to.cy;
     if (to.bent()) {
@@ -76,8 +91,7 @@ extern "C" __global__ void __launch_bounds__(256) pull(
         u = at.x, v = at.y;
     }
     const double column = floor(u + 0.5), row = floor(v + 0.5);
-    if (!(column >= 0 && column < columns && row >= 0 && row < rows)) return;
-    seen[p] = true;
+    if (!(column >= 0 && column < columns && row >= 0 && row < rows)) return none;
     const size_t nearest = (size_t)row * columns + (size_t)column;
     double measured = depth[nearest], beside = (column - u) / to.fx, below = (row - v) / to.fy;
     const double left = floor(u), top = floor(v);
@@ -91,24 +105,14 @@ extern "C" __global__ void __launch_bounds__(256) pull(
             beside = below = 0;
         }
     }
-    // the plane that touches the surface, in the view
-    const double per_column = slope_at(x, height, width, i, j, 0, 1, pinhole);
-    const double per_row = slope_at(x, height, width, i, j, 1, 0, pinhole);
-    double slope_x = from.fx * per_column, slope_y = from.fy * per_row;
-    const double steep = pinhole ? here * sqrt(slope_x * slope_x + slope_y * slope_y) : 0;
-    if (steep > STEEP) {
-        const double share = fmax((STEEPEST - steep) / (STEEPEST - STEEP), 0.);
-        slope_x *= fmax(share, goes_on(x, height, width, i, j, 0, 1, per_column));
-        slope_y *= fmax(share, goes_on(x, height, width, i, j, 1, 0, per_row));
-    }
-    const double facing = !pinhole ? 1 : here > 0 ? 1 / here : 0;
-    const double ahead = pinhole ? facing - slope_x * across - slope_y * down : 1;
+    // the plane in the view
+    const double ahead = pinhole ? plane.facing - plane.slope_x * across - plane.slope_y * down : 1;
     double normal[3];
     for (int k = 0; k < 3; k++) {
-        normal[k] = to_from.m[k][0] * slope_x + to_from.m[k][1] * slope_y + to_from.m[k][2] * ahead;
+        normal[k] = to_from.m[k][0] * plane.slope_x + to_from.m[k][1] * plane.slope_y + to_from.m[k][2] * ahead;
     }
     double there = normal[2], further = normal[0] * beside + normal[1] * below, predicted = q[2], steeper = 1;
-    bool touches = facing > 0;
+    bool touches = plane.facing > 0;
     if (to.kind == 0) {
         there += normal[0] * (q[0] * scale + beside) + normal[1] * (q[1] * scale + below);
         touches = touches && there < SAFE * (there - further) && there - further < SAFE * there;
@@ -116,10 +120,33 @@ extern "C" __global__ void __launch_bounds__(256) pull(
     }
     if (touches && there > 0) {
         predicted -= further / there;
-        steeper = fmin(fmax(there * rate / facing, 1 / SAFE), SAFE);
+        steeper = fmin(fmax(there * rate / plane.facing, 1 / SAFE), SAFE);
     }
     const float value = here + (measured - predicted) * (steeper / rate);
-    if (!isfinite(value)) return;
-    observed[p] = value;
-    weight[p] = confidence ? confidence[nearest] : 1.f;
+    return {isfinite(value) ? value : UNKNOWN, nearest, true};
+}
+
+// A thread reads some of the views at its pixel: their slopes take longer than a reading.
+extern "C" __global__ void __launch_bounds__(256) pull(
+    const float* __restrict__ x, Camera from, const Placed* __restrict__ placed, const float* __restrict__ depth,
+    const float* __restrict__ confidence, int height, int width, int rows, int columns, int views,
+    float* __restrict__ observed, float* __restrict__ weight, bool* __restrict__ seen
+) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= height || j >= width) return;
+    const size_t pixel = (size_t)i * width + j;
+    const double here = x[pixel];
+    const bool known = !isnan(here);
+    Slopes ray = {0, 0};
+    Plane plane = {0, 0, 0};
+    if (known) ray = from.slopes(j, i), plane = plane_of(x, height, width, i, j, here, from);
+    for (int view = blockIdx.z; view < views; view += gridDim.z) {
+        const size_t p = view * ((size_t)height * width) + pixel, map = view * ((size_t)rows * columns);
+        Measured found = {UNKNOWN, 0, false};
+        if (known) found = read(plane, ray.x, ray.y, here, from, placed[view], depth + map, rows, columns);
+        const bool measured = !isnan(found.depth);
+        observed[p] = found.depth;
+        weight[p] = !measured ? 0.f : confidence ? confidence[map + found.nearest] : 1.f;
+        seen[p] = found.seen;
+    }
 }

@@ -10,6 +10,7 @@ from cfusion.kernels.cuda.device import as_given, blocks_of, by_value, kernel, o
 from cfusion.kernels.cuda.viewing import placed
 
 SOURCES = ("camera.cuh", "pulling.cu")
+VIEWS_AT_ONCE = 4  # of a thread
 
 
 def read_view(
@@ -29,7 +30,7 @@ def read_view(
     shape = (*maps, height, width)
     observed, weight, seen = cupy.empty(shape, np.float32), cupy.empty(shape, np.float32), cupy.empty(shape, np.bool_)
     kernel(SOURCES, "pull")(
-        (blocks_of(width, 32), blocks_of(height, 8), prod(maps)),
+        (blocks_of(width, 32), blocks_of(height, 8), blocks_of(prod(maps), VIEWS_AT_ONCE)),
         (32, 8),
         (
             surface,
@@ -41,6 +42,7 @@ def read_view(
             np.int32(width),
             np.int32(rows),
             np.int32(columns),
+            np.int32(prod(maps)),
             observed,
             weight,
             seen,
