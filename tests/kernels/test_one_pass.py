@@ -228,6 +228,7 @@ def cases(i: Inputs) -> list[Case]:
         (surface.add_plane, (i.map(), 0.1, -0.2), {}),
         (edges.edge_weights, (i.map(), i.unit()), {}),
         (passes.times, (i.positive(VIEWS), i.per_view()), {}),
+        *((passes._picked, (each, np.int32([2, 0])[:, None, None]), {}) for each in (i.stack(), i.mask(VIEWS))),
         (geometric._completed, (i.stack(), i.per_view(), 0.3), {}),
         (geometric._where_known, (i.stack(), i.positive(VIEWS)), {}),
         (joint._strength, (i.positive(),), {"prior": Prior(shape=1.5)}),
@@ -238,6 +239,7 @@ def cases(i: Inputs) -> list[Case]:
             {},
         ),
         (noise._not_positive, (i.map(centre=0),), {}),
+        (noise._together, (i.map(), i.map(), i.map()), {}),
         (noise._steep, (i.map(), 0.2, 0.3), {}),
         (
             noise._beside_edges,
@@ -258,18 +260,27 @@ def cases(i: Inputs) -> list[Case]:
         (passes.times, (i.positive(VIEWS), i.unit()), {}),
         (votes.in_units, (i.stack(), i.map(), i.unit()), {}),
         (occlusion._times, (i.unit(), f32(0.3), f32(2.0), f32(0.7), f32(0.4)), {}),
-        (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6)), {}),
-        (at_edges._seen_past, (i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS)), f32(0.3)), {}),
+        (occlusion._further, (i.map(), i.map(), i.unit(), f32(0.6), i.positive(VIEWS), 2, f32(0.5)), {}),
+        (
+            at_edges._seen_past,
+            (
+                *(i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS))),
+                *((np.arange(VIEWS) != 2)[:, None, None], f32(0.3)),
+            ),
+            {},
+        ),
         (at_edges._further_one, (i.map(), i.map()), {}),
         (occlusion._lone_specks, (0.01 * i.stack(), i.map(), i.unit(), 2, f32(0.5), f32(0.02)), {}),
         (
             at_edges._lost,
             (
                 *(i.mask(), i.positive(), i.stack(), np.where(i.mask(VIEWS), 0, i.positive(VIEWS))),
-                *((np.arange(VIEWS) != 2)[:, None, None], f32(0.3)),
+                *((np.arange(VIEWS) != 2)[:, None, None], f32(0.3), i.mask(), i.mask()),
             ),
             {},
         ),
+        (at_edges._uncontested, (i.positive(VIEWS), 2, i.mask(), i.mask()), {}),
+        *((at_edges._lost_to_smoothing, (i.map(), i.map(), i.unit(), f32(0.1), held), {}) for held in (None, i.mask())),
         (at_edges._either, (i.mask(), i.map(), i.map()), {}),
         (at_edges.support_of, (i.positive(VIEWS), 2), {}),
         (occlusion._denied, (i.mask(), i.positive(), 1.5), {}),
@@ -294,7 +305,10 @@ def cases(i: Inputs) -> list[Case]:
         (outlines._placed, (i.mask(), i.positive(), i.positive(), f32(0.5), i.map(), i.stack(), 2), {}),
         (
             outlines._held,
-            (np.where(i.mask(VIEWS), 0, i.positive(VIEWS)), i.mask(), (np.arange(VIEWS) == 2)[:, None, None], f32(0.7)),
+            (
+                *(np.where(i.mask(VIEWS), 0, i.positive(VIEWS)), i.mask(), i.mask()),
+                *((np.arange(VIEWS) == 2)[:, None, None], f32(0.7)),
+            ),
             {},
         ),
         (

@@ -20,6 +20,7 @@ from cfusion.auto.misreading import (
     nearest,
     reliefs_of,
     surface_doubt,
+    usual_parallax,
     weigh_near_edges,
 )
 from cfusion.auto.noise import middle_of, not_too_loud, residual_scales
@@ -135,31 +136,36 @@ class TestMisreading:
         np.testing.assert_allclose(weights, 2 / (1 + 50.0**2), rtol=1e-4)
 
 
+def _independence(residuals: np.ndarray, usual: float, least: float) -> float:
+    return independence(residuals, residual_scales(residuals, NUMPY)[1], usual, least)
+
+
 class TestNearest:
     def test_as_many_as_wanted_and_those_as_near(self) -> None:
         moved = [0.0, 3.0, 1.0, 1.005, 2.0, NAN]
         parallax = np.stack([np.full((4, 5), each, np.float32) for each in moved])
-        assert nearest(parallax, 0, 1, NUMPY) == [2, 3]
-        assert nearest(parallax, 0, 3, NUMPY) == [2, 3, 4]
-        assert nearest(parallax, 0, 9, NUMPY) == [1, 2, 3, 4]
-        assert nearest(parallax, 2, 1, NUMPY) == [0]
-        assert nearest(parallax[[0, 5]], 0, 2, NUMPY) == []
+        np.testing.assert_array_equal(usual_parallax(parallax, NUMPY), np.array(moved, np.float32))
+        assert nearest(moved, 0, 1) == [2, 3]
+        assert nearest(moved, 0, 3) == [2, 3, 4]
+        assert nearest(moved, 0, 9) == [1, 2, 3, 4]
+        assert nearest(moved, 2, 1) == [0]
+        assert nearest([0.0, NAN], 0, 2) == []
 
     def test_errors_are_independent_or_shared(self) -> None:
         noise = np.random.default_rng(0).normal(size=(3, 60, 80)).astype(np.float32)
-        assert independence(noise, 1.0, 0.0, NUMPY) == 1
+        assert _independence(noise, 1.0, 0.0) == 1
         smooth = sum(np.roll(noise, (i, j), (1, 2)) for i in range(9) for j in range(9)) / 9
-        assert independence(smooth, 1.0, 0.0, NUMPY) == 0
-        assert independence(smooth, 1.0, 0.9, NUMPY) == 0
-        assert independence(np.concatenate([noise, smooth[:1] + 9]), 1.0, 0.0, NUMPY) == 1  # off as a whole
-        assert independence(np.concatenate([smooth, noise[:1] + 9]), 1.0, 0.0, NUMPY) == 0
-        assert independence(smooth + 9, 1.0, 0.0, NUMPY) == 1
+        assert _independence(smooth, 1.0, 0.0) == 0
+        assert _independence(smooth, 1.0, 0.9) == 0
+        assert _independence(np.concatenate([noise, smooth[:1] + 9]), 1.0, 0.0) == 1  # off as a whole
+        assert _independence(np.concatenate([smooth, noise[:1] + 9]), 1.0, 0.0) == 0
+        assert _independence(smooth + 9, 1.0, 0.0) == 1
 
     def test_what_a_reading_cannot_tell_is_no_shared_error(self) -> None:
         """Exact views differ from a smooth surface alike, though none of them errs."""
         smooth = np.tile(np.sin(np.arange(80.0, dtype=np.float32) / 9), (3, 60, 1))
-        assert independence(smooth, 0.7, 0.1, NUMPY) == 0
-        assert independence(smooth, 0.7, 0.8, NUMPY) == 1
+        assert _independence(smooth, 0.7, 0.1) == 0
+        assert _independence(smooth, 0.7, 0.8) == 1
 
 
 class TestDoubt:

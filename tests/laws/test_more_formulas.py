@@ -127,8 +127,12 @@ class TestLeftOut:
 
     def test_further_than_so_many_units(self) -> None:
         surface, unit = np.full((1, 3), 2.0, np.float32), np.array([[1.0, 1.0, 2.0]], np.float32)
-        depth = np.array([[2.5, 1.25, 3.0]], np.float32)
-        assert occlusion._further(depth, surface, unit, np.float32(0.5)).tolist() == [[False, True, False]]
+        depth, weights = np.array([[2.5, 1.25, 3.5]], np.float32), np.array([[[9, 9, 9]], [[1, 2, 1]]], np.float32)
+        wrong, surely, trustworthy = occlusion._further(
+            depth, surface, unit, np.float32(0.5), weights, 1, np.float32(2)
+        )
+        assert wrong.tolist() == [[False, True, True]]
+        assert (surely.tolist(), trustworthy.tolist()) == ([[False, True, False]], [[False, True, False]])
         more, fewer, other = occlusion._times(unit, *np.array([3.0, 2.0, 0.5, 5.0], np.float32))
         assert (more.tolist(), fewer.tolist()) == ([[6, 6, 12]], [[1.5, 1.5, 3]])
         assert other.tolist() == [[5, 5, 10]]

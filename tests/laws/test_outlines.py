@@ -322,7 +322,8 @@ def test_what_the_reference_holds_has_the_mass_of_a_usual_pixel() -> None:
     held = np.zeros((3, 3), np.bool_)
     held[0] = held[1] = True
     usual = weights.sum() / 9
-    found = held_by_reference(weights, held, 0)
+    assert np.array_equal(held_by_reference(weights, held, ~held, 0), weights)
+    found = held_by_reference(weights, held, np.ones_like(held), 0)
     assert found[0, 0, 0] == pytest.approx(usual)
     assert found[0, 0, 1] == pytest.approx(usual - 1)
     assert found[0, 0, 2] == 0

@@ -43,38 +43,37 @@ def at_edges(
     surface: DepthMap,
     smooth: DepthMap | None,
     wrong: Mask,
-    trustworthy: Mask,
+    surely: Mask,
     misread: Floats,
     outlines: Outlines,
     backend: Backend,
 ) -> AtEdges:
     """Decide, and weigh the observations of `seen` in place: other views count less beside edges.
 
-    `wrong` (H, W) is where the reference measured something else, `trustworthy` where its front end is sure, `misread`
+    `wrong` (H, W) is where the reference measured something else, `surely` where its front end is sure of it, `misread`
     the error of the surface. `smooth` is the surface before small parts were put back.
     """
     reference, (depths, weights) = source.reference, (seen.reading.depths, seen.reading.weights)
     size, shared = seen.size, seen.independent <= MOST_SHARED
-    held = (surface != (surface if smooth is None else smooth)) | thin_parts(surface, seen.unit, size)
-    held = held if outlines.held is None else held | outlines.held
-    reliefs, surely = reliefs_of(surface, seen.unit, backend), wrong & trustworthy
-    contested = _contested(surface, seen, weights, reference, backend)
+    held = _lost_to_smoothing(surface, surface if smooth is None else smooth, seen.unit, size, outlines.held)
+    reliefs = reliefs_of(surface, seen.unit, backend)
+    contested = _contested(surface, seen, weights, reference)
     own_unit = seen.growth.unit(_further_one(surface, depths[reference]))  # noise at its own depth, if that is further
     alike = measured_alike(surely, depths[reference], surface, own_unit, size)
     told = tallied(alike, wrong, surely, contested, weights, reference, reliefs, size, backend)
     jagged = told.jagged and not outlines.exact
     if told.in_place and not shared:
         others = (np.arange(source.n_views) != reference)[:, None, None]
-        lost = _lost(alike, wide_parts(alike, backend), seen.away, weights, others, seen.far)
+        wide = wide_parts(alike, backend)
+        lost, held = _lost(alike, wide, seen.away, weights, others, seen.far, held, contested)
         reliefs = reliefs_of(_either(lost, depths[reference], surface), seen.unit, backend)
-        held = held | (lost & contested)
     # beside an edge all others may show the other side: they count as little as they weigh, unless it is jagged
     support = support_of(weights, reference)
     noise.weigh_edges(weights, surface, seen.growth, seen.scales, reference, backend, seen.independent)
     noises = [max(scale, NO_NOISE) if np.isfinite(scale) else seen.usual for scale in seen.scales]
     weigh_near_edges(weights, reliefs, seen.parallax, misread, noises, backend)
     if not jagged:
-        support, wrong = support_of(weights, reference), wrong & ~contested
+        support, wrong = _uncontested(weights, reference, wrong, contested)
     undecided = outlines.exact is None and not shared  # the reading that tells of outlines
     outlines = outlines.read(told, jagged or (shared and told.doubtful), held, shared=shared)
     placed = None
@@ -95,19 +94,33 @@ def support_of(weights: Floats, reference: int) -> Floats:
     return out
 
 
-def _contested(surface: DepthMap, seen: Residuals, weights: Floats, reference: int, backend: Backend) -> Mask:
-    """Pixels (H, W) of the surface that too many of the nearest views see past, of those that see it or past it."""
-    voters = nearest(seen.parallax, reference, VOTERS, backend)
-    if not voters:
-        none: Mask = surface < surface
-        return none
-    return _seen_past(seen.away[voters], weights[voters], seen.far)
+@one_pass
+def _uncontested(weights: Floats, reference: int, wrong: Mask, contested: Mask) -> tuple[Floats, Mask]:
+    """`support_of`, and where the reference may be denied (H, W): not where the surface is contested."""
+    return support_of(weights, reference), wrong & ~contested
 
 
 @one_pass
-def _seen_past(away: Floats, weights: Floats, limit: np.float32) -> Mask:
-    support = (weights > 0).astype(np.float32).sum(axis=0)
-    past = (away > limit).astype(np.float32).sum(axis=0)
+def _lost_to_smoothing(surface: DepthMap, smooth: DepthMap, unit: Floats, size: np.float32, held: Mask | None) -> Mask:
+    """Pixels (H, W) that the next fit would smooth away: thin parts, what was put back, and what was held so far."""
+    out: Mask = (surface != smooth) | thin_parts(surface, unit, size)
+    return out if held is None else out | held
+
+
+def _contested(surface: DepthMap, seen: Residuals, weights: Floats, reference: int) -> Mask:
+    """Pixels (H, W) of the surface that too many of the nearest views see past, of those that see it or past it."""
+    voters = nearest(seen.moved, reference, VOTERS)
+    if not voters:
+        none: Mask = surface < surface
+        return none
+    of_voters = np.array([view in voters for view in range(len(weights))])[:, None, None]
+    return _seen_past(seen.away, weights, of_voters, seen.far)
+
+
+@one_pass
+def _seen_past(away: Floats, weights: Floats, voters: Mask, limit: np.float32) -> Mask:
+    support = (voters & (weights > 0)).astype(np.float32).sum(axis=0)
+    past = (voters & (away > limit)).astype(np.float32).sum(axis=0)
     out: Mask = support < np.float32(MAJORITY) * (support + past)
     return out
 
@@ -119,12 +132,24 @@ def _further_one(surface: DepthMap, own: DepthMap) -> DepthMap:
 
 
 @one_pass
-def _lost(alike: Mask, wide: Floats, away: Floats, weights: Floats, others: Mask, limit: np.float32) -> Mask:
-    """Strips (H, W) of a mask, where no majority of the other views confirms the surface: its errors are none."""
+def _lost(
+    alike: Mask,
+    wide: Floats,
+    away: Floats,
+    weights: Floats,
+    others: Mask,
+    limit: np.float32,
+    held: Mask,
+    contested: Mask,
+) -> tuple[Mask, Mask]:
+    """Strips (H, W) of a mask, where no majority of the other views confirms the surface: its errors are none.
+
+    And what is held, with the contested pixels of these.
+    """
     confirm = (others & (weights > 0)).astype(np.float32).sum(axis=0)
     deny = (others & (np.abs(away) > limit)).astype(np.float32).sum(axis=0)
-    out: Mask = alike & (wide < 0.5) & (confirm <= deny)
-    return out
+    lost: Mask = alike & (wide < 0.5) & (confirm <= deny)
+    return lost, held | (lost & contested)
 
 
 @one_pass

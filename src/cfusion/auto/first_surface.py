@@ -31,7 +31,7 @@ from cfusion.auto.votes import WINDOW, by_more_than_chance, excess_misfit, neare
 from cfusion.errors import InputError
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.one_pass import one_pass, some_views
 from cfusion.solvers import PDHG
 from cfusion.solvers.task import prepare
 from cfusion.source import Source, Splat
@@ -56,8 +56,10 @@ def first_surface(
         near, read = registered(near, own, backend, to_reference=True)
     away = residuals_of(near, own, backend, read)
     (middle,), _ = backend.medians(own[None])
-    usual, blind = middle_of(residual_scales(away, backend)[0]), reading_error(source.frame.camera, middle)
-    if not independence(away, usual, blind, backend):  # its edges are no better placed than those of the others
+    scales, sides = residual_scales(away, backend)
+    if not independence(
+        away, sides, middle_of(scales), reading_error(source.frame.camera, middle)
+    ):  # its edges are no better placed than those of the others
         surface = fitted(near.first(splat, backend), near_roundings)
         if near.n_views < source.n_views:  # wide baselines blur edges, more views average errors
             surface = _agreed(source, surface, fitted(source.first(splat, backend), roundings), backend)
@@ -134,7 +136,7 @@ def _refuted(
     around = window_sums(worse, WINDOW, backend)
     if not float(in_all) > 0:
         return _outvoted(own, other, *around)
-    worse, _ = excess_misfit(away[others], other_away[others], scales[others])
+    worse, _ = excess_misfit(*(some_views(each, others) for each in (away, other_away, scales)))
     return _not_outvoted(own, other, *around, *window_sums(worse, WINDOW, backend))
 
 

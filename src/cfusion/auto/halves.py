@@ -21,7 +21,7 @@ from cfusion.auto.surface import count_known
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.numpy.trials import parted
-from cfusion.kernels.one_pass import added_up, one_pass
+from cfusion.kernels.one_pass import added_up, one_pass, some_views
 from cfusion.solvers import PDHG
 from cfusion.solvers.pdhg import fixed_confidence
 from cfusion.solvers.task import Task, prepare
@@ -79,7 +79,8 @@ def _splits(stack: Stack, backend: Backend) -> Iterator[tuple[Stack, Stack]]:
 
 def _views(stack: Stack, chosen: list[int]) -> Stack:
     """Some views alone: fewer to sort than with the others as unknown maps."""
-    return stack.with_depths(stack.depths[chosen], None if stack.weights is None else stack.weights[chosen])
+    weights = None if stack.weights is None else some_views(stack.weights, chosen)
+    return stack.with_depths(some_views(stack.depths, chosen), weights)
 
 
 def refit(found: Fit, half: Stack, reach: int = 0) -> Floats:

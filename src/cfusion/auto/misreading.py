@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import MEDIAN_SIZE, DepthMap, chunks, on_host, some_columns
-from cfusion.auto.noise import SCALE_SAMPLE
+from cfusion.arrays import MEDIAN_SIZE, DepthMap, on_host, some_columns
+from cfusion.auto.noise import SCALE_SAMPLE, Sides
 from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.uncertainty import autocorrelation
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.one_pass import one_pass, rewrite, times
+from cfusion.kernels.one_pass import one_pass, rewrite, some_views, times
 
 RADII = (1, 2, 4, 8, 16)  # pixels for which the relief is computed; linear in between
 TELLING = 4  # nearest other views, from which the error of the surface is estimated
@@ -69,29 +69,30 @@ def _mean_size(total: Floats, count: Floats) -> Floats:
     return out
 
 
-def independence(residuals: Floats, usual: float, least: float, backend: Backend) -> float:
+def independence(residuals: Floats, sides: Sides, usual: float, least: float) -> float:
     """From one (errors of neighbouring pixels are independent) to zero (they are shared, as in stereo).
 
     A view whose neighbouring pixels share their errors has misplaced edges, the reference no less than others: it then
     deserves no more weight than they do. Residuals whose usual size is below the least are no errors of the views; a
-    view that is off as a whole tells nothing about those of neighbours.
+    view that is off as a whole tells nothing about those of neighbours: `sides` are those of `residual_scales`.
     """
     if usual < least:
         return 1.0
-    some = chunks(some_columns(residuals, SCALE_SAMPLE))
-    sides = [np.reshape(backend.medians(part, sides=True)[1], (3, -1))[1:] for part in some]
-    above, below = np.concatenate(sides, axis=1)
-    telling = np.flatnonzero(abs(above - below) <= ONE_SIDED * (above + below))
-    if not len(telling):
+    telling = [k for k, (above, below) in enumerate(sides) if abs(above - below) <= ONE_SIDED * (above + below)]
+    if not telling:
         return 1.0
     most, none = SHARED
-    rho = autocorrelation(residuals if len(telling) == len(residuals) else residuals[telling])
+    rho = autocorrelation(residuals if len(telling) == len(residuals) else some_views(residuals, telling))
     return float(np.clip((none - rho) / (none - most), 0, 1))
 
 
-def nearest(parallax: Floats, reference: int, number: int, backend: Backend) -> list[int]:
-    """The `number` other views with the smallest parallax, and those equally near; parallax (K, H, W)."""
-    moved, _ = backend.medians(some_columns(parallax, SCALE_SAMPLE))
+def usual_parallax(parallax: Floats, backend: Backend) -> list[float]:
+    """The median (K,) of each view's parallax (K, H, W)."""
+    return backend.medians(some_columns(parallax, SCALE_SAMPLE))[0]
+
+
+def nearest(moved: Sequence[float], reference: int, number: int) -> list[int]:
+    """The `number` other views with the smallest parallax, and those equally near; `moved` (K,) is the usual one."""
     others = [view for view in range(len(moved)) if view != reference and np.isfinite(moved[view])]
     if not others:
         return []

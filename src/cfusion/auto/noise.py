@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ STEREO_SLOPE = 1.0  # exponents above it are nearer to stereo's (2) than to a co
 QUANTILE_SAMPLE = 20_000  # pixels from which the quantile of the slope is taken
 PIXEL_ERROR = 0.3  # pixels: standard deviation of rounding to the nearest pixel
 BETWEEN_PIXELS = 0.1  # pixels: the same between pixels, of views that are quiet enough to be interpolated
+Sides = list[tuple[int, int]]  # (K,) numbers of residuals in a sample: behind the surface, and in front of it
 MOST_EXACT = 1e-5  # of the median depth: quieter maps are exact, and differ by what a reading is off
 
 
@@ -70,11 +72,17 @@ def stereo_like(task: Task) -> bool:
     start, total = task.start, task.observations.total
     every = stride_for(start.size, GROWTH_SAMPLE)
     misfit = backend.misfit(task.problem(fixed_confidence(task)), start)
-    maps = backend.arrays.stack([each[::every, ::every] for each in (start, total, misfit)])
+    maps = _together(*(each[::every, ::every] for each in (start, total, misfit)))
     start, total, misfit = backend.to_host(maps).astype(np.float64)
     one = 1.0 if stack.weights is None else usual_weight(stack.weights)
     spread = misfit / np.maximum(total, TINY)
     return exponent(*binned(start + task.centre, np.where(total > one, spread, np.nan))) > STEREO_SLOPE
+
+
+@one_pass
+def _together(*maps: Floats) -> Floats:
+    """The maps as a stack, in one launch."""
+    return np.stack(maps)
 
 
 def usual_weight(weights: Floats) -> float:
@@ -110,13 +118,13 @@ def least_scale(depth: float, *, perspective: bool) -> float:
     return MOST_EXACT * depth if perspective else 0.0
 
 
-def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.0) -> tuple[list[float], list[int]]:
-    """The Laplace scale of each view's residuals (K, H, W), by their median size, and their number.
+def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.0) -> tuple[list[float], Sides]:
+    """The Laplace scale of each view's residuals (K, H, W), by their median size, and how many lie on either side.
 
     Occluders are always in front of the surface: the scale is that of the quieter side, unless the view is biased.
     No scale is below the least one, or louder than views can be.
     """
-    out, known = [], []
+    out, each_side = [], []
     for part in chunks(some_columns(residuals, SCALE_SAMPLE)):
         (size, *sides), (count, *counts) = (
             np.reshape(each, (3, -1)).tolist() for each in backend.medians(part, sides=True)
@@ -124,8 +132,8 @@ def residual_scales(residuals: NDArray[Any], backend: Backend, least: float = 0.
         for all_of, n, above, below, n_above, n_below in zip(size, count, *sides, *counts, strict=True):
             two_sided = min(n_above, n_below) >= LEAST_SIDE * n > 0 and 2 * (n_above + n_below) > n  # else most are 0
             out.append(max((min(above, below) if two_sided else all_of) / LAPLACE_MEDIAN, least))
-            known.append(n)
-    return not_too_loud(out), known
+            each_side.append((n_above, n_below))
+    return not_too_loud(out), each_side
 
 
 def not_too_loud(scales: list[float]) -> list[float]:
@@ -180,7 +188,7 @@ def view_scales(
     np.fill_diagonal(tell, False)
     pairs = np.where(tell, distances, 0) ** 2
     distinct = sum(bool(tell[view, :view].all()) for view in range(views))
-    if not np.median(distances[np.tril_indices(views, -1)]) > 0 or distinct < 3 or not tell.any(axis=1).all():
+    if not np.median(distances[_pairs(views)]) > 0 or distinct < 3 or not tell.any(axis=1).all():
         return None
     squares = np.array([middle_of(pair[told].tolist()) for pair, told in zip(pairs, tell, strict=True)]) / 2
     least = QUIETEST**2 * middle_of(squares.tolist())
@@ -216,7 +224,7 @@ def _known(weights: Floats, depths: Floats, surface: DepthMap, *numbers: np.floa
 def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
     """Median |d_j - d_k| (K, K) over common pixels of two maps (K, h, w); inf if these are too few, and for j = k."""
     views = len(sample)
-    j, k = (each.astype(np.int32) for each in np.tril_indices(views, -1))
+    j, k = _pairs(views)
     distances = np.full((views, views), np.inf)
     for first in range(0, len(j), PAIRS_AT_ONCE):
         some, others = (each[first : first + PAIRS_AT_ONCE] for each in (j, k))
@@ -224,6 +232,13 @@ def view_distances(sample: Floats, backend: Backend) -> NDArray[np.float64]:
         enough = np.where(np.array(known) < FEWEST, np.inf, middles)
         distances[some, others] = distances[others, some] = enough
     return distances
+
+
+@lru_cache(maxsize=64)
+def _pairs(views: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The indices (n,) of all pairs of views: the later ones, and the earlier ones."""
+    later, earlier = (each.astype(np.int32) for each in np.tril_indices(views, -1))
+    return later, earlier
 
 
 @one_pass

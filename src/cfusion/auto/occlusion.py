@@ -79,21 +79,20 @@ def observe(
     others = (np.arange(count) != reference)[:, None, None]
     tolerance, misread, own_noise = _errors(source, seen, backend)
     behind = source.hidden(surface, tolerance, backend)
-    if isinstance(frame.camera, Pinhole):
-        behind = behind | (depths <= 0)  # behind the reference
-    rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others)
+    ahead = isinstance(frame.camera, Pinhole)  # what is not is behind the reference
+    rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, behind, others, ahead=ahead)
     trusted = source.weighed
     typical = float(weights.sum(dtype=np.float64)) / max(int((weights > 0).sum()), 1) if trusted else 1.0
     holes = unmeasured_are_holes(weights[reference], backend)
-    trustworthy = weights[reference] >= np.float32(BELIEVED * typical)  # in the eyes of its front end
-    wrong = _further(depths[reference], surface, seen.unit, seen.far)
+    least = np.float32(BELIEVED * typical)  # weight of what is trustworthy in the eyes of its front end
+    wrong, surely, trustworthy = _further(depths[reference], surface, seen.unit, seen.far, weights, reference, least)
     # nothing hides the reference's own measurements
     thresholds = [np.inf if k == reference else limit for k, limit in enumerate(seen.limits)]
     backend.reject_occluded(depths, weights, surface, growth, thresholds, reading.seen, reference, holes)
     weighed = trusted | noise.weigh_views(weights, depths, surface, growth, backend) | (count > 1)
     found = AtEdges(surface, wrong, support_of(weights, reference), seen.independent, outlines)
     if count > 1:
-        found = at_edges(source, seen, surface, smooth, wrong, trustworthy, misread, outlines, backend)
+        found = at_edges(source, seen, surface, smooth, wrong, surely, misread, outlines, backend)
     enough = CONFIRMED * (LESS_EXACT + (1 - LESS_EXACT) * found.well_placed)
     wrong = _denied(found.wrong, found.support, enough * typical)
     own = [each[reference : reference + 1] for each in (depths, weights, reading.seen)]
@@ -102,7 +101,7 @@ def observe(
     rewrite(_without, (depths, weights, reading.seen), depths, weights, reading.seen, lone, others)
     judging = stack = Stack.unchecked(depths, weights if weighed else None, frame.camera, frame.image)
     if found.held is not None:
-        weights = held_by_reference(weights, found.held & trustworthy, reference)
+        weights = held_by_reference(weights, found.held, trustworthy, reference)
         stack = stack.with_depths(depths, weights)
     if found.placed is not None:
         stack = stack.with_depths(*of_reference(depths, weights, found.placed, reference))
@@ -114,7 +113,7 @@ def observe(
 
 def _errors(source: Source, seen: Residuals, backend: Backend) -> tuple[Floats, Floats, Floats]:
     """(H, W) each: what is hidden if it is further behind, the error of the surface, the noise of an observation."""
-    near = nearest(seen.parallax, source.reference, TELLING, backend)
+    near = nearest(seen.moved, source.reference, TELLING)
     off = surface_doubt(seen.away, seen.scales, near, backend)
     numbers = (np.float32(each) for each in (off * seen.usual, HIDDEN, seen.independent, seen.usual))
     found: tuple[Floats, Floats, Floats] = _times(seen.unit, *numbers)
@@ -153,10 +152,18 @@ def _times(
 
 
 @one_pass
-def _further(depth: DepthMap, surface: DepthMap, unit: Floats, limit: np.float32) -> Mask:
-    """|depth - surface| > limit * unit, (H, W)."""
-    out: Mask = np.abs(depth - surface) > limit * unit
-    return out
+def _further(
+    depth: DepthMap,
+    surface: DepthMap,
+    unit: Floats,
+    limit: np.float32,
+    weights: Floats,
+    reference: int,
+    least: np.float32,
+) -> tuple[Mask, Mask, Mask]:
+    """|depth - surface| > limit * unit, (H, W); where that is of at least this weight; where the weight is enough."""
+    wrong, trustworthy = np.abs(depth - surface) > limit * unit, weights[reference] >= least
+    return wrong, wrong & trustworthy, trustworthy
 
 
 def _without_noise(seen: Residuals, surface: DepthMap, reference: int, backend: Backend) -> bool:
@@ -195,7 +202,9 @@ def _denied(wrong: Mask, support: Floats, enough: float) -> Mask:
 
 
 @one_pass
-def _without(depths: Floats, weights: Floats, seen: Mask, where: Mask, there: Mask) -> tuple[Floats, Floats, Mask]:
-    """Set depth, weight and visibility to none at pixels `where`, in views `there` (K, 1, 1)."""
-    gone = where & there
+def _without(
+    depths: Floats, weights: Floats, seen: Mask, where: Mask, there: Mask, *, ahead: bool = False
+) -> tuple[Floats, Floats, Mask]:
+    """Set depth, weight and visibility to none at pixels `where`, or not `ahead`, in views `there` (K, 1, 1)."""
+    gone = (where | (depths <= 0) if ahead else where) & there
     return np.where(gone, np.float32(np.nan), depths), np.where(gone, np.float32(0), weights), seen & ~gone

@@ -194,11 +194,14 @@ def put_in_place(
     return found
 
 
-def held_by_reference(weights: Floats, held: Mask, reference: int) -> Floats:
-    """Weights (K, H, W) of which the reference's makes up, where it holds, for what others lack of a usual pixel's."""
+def held_by_reference(weights: Floats, held: Mask, trustworthy: Mask, reference: int) -> Floats:
+    """Weights (K, H, W) of which the reference's makes up, where it holds, for what others lack of a usual pixel's.
+
+    It holds the pixels `held` where it is `trustworthy`.
+    """
     mass, known = _mass(weights)
     own = (np.arange(len(weights)) == reference)[:, None, None]
-    return _held(weights, held, own, np.float32(mass / max(known, 1)))
+    return _held(weights, held, trustworthy, own, np.float32(mass / max(known, 1)))
 
 
 def of_reference(depths: Floats, weights: Floats, placed: Mask, reference: int) -> tuple[Floats, Floats]:
@@ -242,9 +245,9 @@ def _placed(
 
 
 @one_pass
-def _held(weights: Floats, held: Mask, own: Mask, usual: np.float32) -> Floats:
+def _held(weights: Floats, held: Mask, trustworthy: Mask, own: Mask, usual: np.float32) -> Floats:
     lacking = usual - np.where(own, np.float32(0), weights).sum(axis=0)
-    return np.where(held & own & (weights > 0), np.maximum(weights, lacking), weights)
+    return np.where(held & trustworthy & own & (weights > 0), np.maximum(weights, lacking), weights)
 
 
 @one_pass

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto import noise
-from cfusion.auto.misreading import independence
+from cfusion.auto.misreading import independence, usual_parallax
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.votes import in_units
@@ -34,6 +34,7 @@ class Residuals:
     gate: float  # noise scales from which a measurement is of another surface
     independent: float  # from one (errors of neighbouring pixels are independent) to zero
     parallax: Floats  # (K, H, W) pixels per unit of depth
+    moved: list[float]  # (K,) the usual one
 
     @property
     def size(self) -> np.float32:
@@ -62,15 +63,18 @@ def residuals_at(source: Source, surface: DepthMap, gate: float, read: Read | No
     slope = noise.usual_slope(surface, growth, backend) if read is None else read.slope
     least = noise.least_scale(growth.middle, perspective=isinstance(source.frame.camera, Pinhole))
     away = in_units(reading.depths, surface, unit)
-    scales, _ = noise.residual_scales(away, backend, least)
+    scales, sides = noise.residual_scales(away, backend, least)
     if noise.middle_of(scales) < slope:
         agreements = [gate * max(scale, slope) for scale in scales]
         reading = source.at(surface, agreements, backend)
         away = in_units(reading.depths, surface, unit)
-        scales, _ = noise.residual_scales(away, backend, least)
+        scales, sides = noise.residual_scales(away, backend, least)
     usual = noise.middle_of(scales)
     usual = usual if usual > 0 else NO_NOISE
     blind = noise.reading_error(source.frame.camera, growth.middle)
-    independent = independence(away, usual, blind, backend) if source.n_views > 1 else 1.0
+    independent = independence(away, sides, usual, blind) if source.n_views > 1 else 1.0
     parallax = source.parallax(surface, backend)
-    return Residuals(reading, growth, unit, away, scales, usual, least, slope, blind, gate, independent, parallax)
+    moved = usual_parallax(parallax, backend)
+    return Residuals(
+        *(reading, growth, unit, away, scales, usual, least, slope, blind, gate, independent, parallax, moved)
+    )

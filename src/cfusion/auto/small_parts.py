@@ -15,7 +15,7 @@ import numpy as np
 
 from cfusion.arrays import DepthMap
 from cfusion.auto.misreading import independence
-from cfusion.auto.noise import depth_noise, middle_of, reading_error
+from cfusion.auto.noise import depth_noise, middle_of, reading_error, residual_scales
 from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import window_sums
 from cfusion.auto.surface import AROUND, alike_around, nearest_around
@@ -26,13 +26,14 @@ from cfusion.auto.votes import (
     believed,
     excess_misfit,
     in_units,
+    known_scales,
     measured,
     nearest_views,
     scales_of,
     seen,
 )
 from cfusion.kernels.contract import Backend, Floats, Mask
-from cfusion.kernels.one_pass import one_pass
+from cfusion.kernels.one_pass import one_pass, some_views
 from cfusion.kernels.tracing import neighbour
 from cfusion.source import Source
 
@@ -68,9 +69,10 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     if not some or not others:
         return surface
     away = in_units(measured(near, surface, backend), surface, unit)
-    scales = scales_of(away, backend)
+    told, sides = residual_scales(away, backend)
+    scales = known_scales(told)
     usual = middle_of(scales.ravel().tolist())
-    if not independence(away, usual, blind, backend):  # small parts are no better placed than those of the others
+    if not independence(away, sides, usual, blind):  # small parts are no better placed than those of the others
         return surface
     part = _or_around(surface, own[0], elsewhere[0], *window_sums(core, THIN, backend))
     wide = _widened(surface, part) if alone else part
@@ -78,14 +80,16 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     at_part = in_units(believed(read.depths, read.weights if near.weighed else None), wide, unit)
     if alone:
         at_part = _or_beside(at_part, surface, wide, *window_sums(thick, THIN, backend))
-    apart = near.parallax(surface, backend)[others], near.parallax(part, backend)[others], surface, part
-    here, there = (_if_apart(each[others], *apart, np.float32(NEARER if alone else APART)) for each in (away, at_part))
+    moved = (near.parallax(each, backend) for each in (surface, part))
+    here, there, *apart = (some_views(each, others) for each in (away, at_part, *moved))
+    least = np.float32(NEARER if alone else APART)
+    here, there = (_if_apart(each, apart[0], apart[1], surface, part, least) for each in (here, there))
     scales = np.maximum(scales[others], np.float32(blind))
     worse, _ = excess_misfit(_or_unknown(here, surface, part, np.float32(UNKNOWN) * scales), there, scales)
     found = seen(surface, part, *window_sums(_where_differs(surface, part, *worse), WINDOW, backend))
     if not alone:
         return found
-    return _or_unseen(found, part, wide_parts(part != surface, backend), read.seen[others])
+    return _or_unseen(found, part, wide_parts(part != surface, backend), some_views(read.seen, others))
 
 
 @one_pass

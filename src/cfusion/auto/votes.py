@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cfusion.arrays import DepthMap
-from cfusion.auto.misreading import nearest
+from cfusion.auto.misreading import nearest, usual_parallax
 from cfusion.auto.noise import middle_of, residual_scales, usual_weight
 from cfusion.auto.reading import Read
 from cfusion.auto.settings import NO_NOISE
@@ -24,7 +25,7 @@ CHANCE = 1.0  # times the root of the number of votes: smaller majorities may be
 
 def nearest_views(source: Source, surface: DepthMap, backend: Backend, number: int = NEAREST) -> list[int]:
     """The reference, and so many other views with the smallest parallax."""
-    others = nearest(source.parallax(surface, backend), source.reference, number, backend)
+    others = nearest(usual_parallax(source.parallax(surface, backend), backend), source.reference, number)
     return sorted([source.reference, *others])
 
 
@@ -47,7 +48,11 @@ def residuals_of(source: Source, surface: DepthMap, backend: Backend, read: Read
 
 def scales_of(residuals: Floats, backend: Backend) -> Floats:
     """The noise (K, 1, 1) of each view, given its residuals."""
-    scales, _ = residual_scales(residuals, backend)
+    return known_scales(residual_scales(residuals, backend)[0])
+
+
+def known_scales(scales: Sequence[float]) -> Floats:
+    """Scales (K, 1, 1), the median one for views without."""
     usual = max(middle_of(scales), NO_NOISE)
     return np.array([scale if scale > 0 else usual for scale in scales], np.float32)[:, None, None]
 

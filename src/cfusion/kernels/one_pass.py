@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from cfusion.kernels.threads import ENOUGH, in_bands, threads
-from cfusion.kernels.tracing import Kind, Traced, follow
+from cfusion.kernels.tracing import Kind, Traced, follow, picked
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -176,6 +176,18 @@ def one_pass(function: Callable[P, R]) -> Callable[P, R]:
 
     FUNCTIONS.append(run)
     return run
+
+
+def some_views(stack: Any, views: Sequence[int]) -> Any:
+    """These views (n, H, W) of a stack; on a GPU CuPy's own indexing would upload their list."""
+    if isinstance(stack, np.ndarray):
+        return stack[list(views)]
+    return _picked(stack, np.array(views, np.int32)[:, None, None])
+
+
+@one_pass
+def _picked(stack: Any, views: Any) -> Any:
+    return picked(stack, views)
 
 
 @one_pass

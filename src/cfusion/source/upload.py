@@ -11,7 +11,7 @@ import numpy as np
 
 from cfusion.geometry import Pose, View
 from cfusion.kernels.contract import Backend, Floats
-from cfusion.kernels.one_pass import times
+from cfusion.kernels.one_pass import some_views, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def _some(stack: Any, places: Sequence[int]) -> Any:
     if stack is None:
         return None
     first, last = places[0], places[-1]
-    return stack[first : last + 1] if list(places) == list(range(first, last + 1)) else stack[places]
+    return stack[first : last + 1] if list(places) == list(range(first, last + 1)) else some_views(stack, places)
 
 
 def in_view_order(uploads: Sequence[UploadedViews], parts: Sequence[Any]) -> Any:
