@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cfusion.arrays import OVER_MEDIAN, stride_for
+from cfusion.arrays import OVER_MEDIAN, median_of, stride_for
 from cfusion.kernels.contract import Backend, Floats
 
 TILES, FEWEST = 8, 8  # along each side of the image, and pixels of a sample in one
@@ -30,7 +30,7 @@ def share_of_far(sample: NDArray[Any]) -> float:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no view knows a pixel
-        means, squares, numbers = _tiles(sample - np.nanmedian(sample, axis=0))
+        means, squares, numbers = _tiles(sample - median_of(sample))
         shares = np.nanmean(np.square(means) - squares / numbers, axis=1) / np.nanmean(squares, axis=1)
         share = np.nanmedian(shares)
     return float(np.sqrt(np.clip(np.nan_to_num(share), 0, 1)))
@@ -51,7 +51,7 @@ def variance_of_far(residuals: Floats, weights: Floats | None, backend: Backend)
         warnings.simplefilter("ignore", RuntimeWarning)  # one view, or none, knows a tile
         means, squares, numbers = _tiles(errors)
         n, chance = np.isfinite(means).sum(axis=0), np.nanmean((squares - np.square(means)) / numbers, axis=0)
-        spread = OVER_MEDIAN * np.nanmedian(np.abs(means - np.nanmedian(means, axis=0)), axis=0)
+        spread = OVER_MEDIAN * median_of(np.abs(means - median_of(means)))
         of_median = OF_MEDIAN * (np.square(spread) - chance) / n
         of_two = np.nanvar(means, axis=0) - chance / 2
         fused = np.where(n > 2, of_median, np.where(n == 2, of_two, np.nan))

@@ -224,10 +224,10 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     ray = np.stack([x, y, one] if perspective else [zero, zero, one])
     point = ray * depth + (0.0 if perspective else np.stack([x, y, zero]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        normal = _cross(np.gradient(point, axis=2), np.gradient(point, axis=1))
+        normal = _cross(_gradient(point, 2), _gradient(point, 1))
         across, down, ahead = np.square(normal)
         normal /= np.sqrt(across + down + ahead)
-        bend = np.maximum(*(np.abs(np.gradient(np.gradient(depth, axis=axis), axis=axis)) for axis in (0, 1)))
+        bend = np.maximum(*(np.abs(_gradient(_gradient(depth, axis), axis)) for axis in (0, 1)))
         known = bend[np.isfinite(bend)]
         usual = np.median(known) if known.size else 0.0
         smooth = np.isfinite(normal).all(0) & (bend <= max(CURVED * usual, noise))
@@ -238,6 +238,15 @@ def _places(camera: Floats, depth: Floats, every: int, noise: float) -> _Places:
     rays, points, normals = (each.reshape(3, -1).take(there, axis=1) for each in (ray, point, normal))
     effect = np.concatenate([_cross(points, normals), normals, _along(points, normals)[None]])
     return _Places(smooth, rays, points, normals, effect, (blocks[0], blocks[1]), bool(perspective))
+
+
+def _gradient(values: Floats, axis: int) -> Floats:
+    """As `np.gradient`, in a third of its time for arrays as small as these."""
+    out = np.empty_like(values)
+    to, of = out.swapaxes(axis, 0), values.swapaxes(axis, 0)
+    to[1:-1] = (of[2:] - of[:-2]) / 2
+    to[0], to[-1] = of[1] - of[0], of[-1] - of[-2]
+    return out
 
 
 def _cross(one: Floats, other: Floats) -> Floats:

@@ -38,7 +38,7 @@ def removal(
     known, size = np.isfinite(residuals), len(effects)
     count = known.sum(axis=1)
     residuals, upper = np.where(known, residuals, 0.0), np.triu_indices(size)
-    products = effects[upper[0]] * effects[upper[1]]
+    products = np.concatenate([effect * effects[number:] for number, effect in enumerate(effects)])
 
     def squares_of(weights: Floats) -> Floats:
         out = np.empty((len(weights), size, size))
@@ -48,10 +48,11 @@ def removal(
 
     steps, left, told = np.zeros((len(residuals), size)), residuals, count >= fewest
     for _ in range(STEPS):
-        sizes = np.maximum(_medians(np.abs(left), known, count), least)
+        away = np.where(known, np.abs(left), np.inf)
+        sizes = np.maximum(_medians(away, count), least)
         told &= sizes > 0
         sizes = np.where(told, sizes, 1.0)
-        kept = (known & (np.abs(left) <= OUTLIER * sizes[:, None])).astype(np.float64)
+        kept = (away <= OUTLIER * sizes[:, None]).astype(np.float64)
         normals = squares_of(kept) + np.eye(size) * ((sizes / LARGEST) ** 2)[:, None, None]
         steps = np.linalg.solve(normals, -about @ _sums(kept * residuals, effects)[..., None])[..., 0]
         left = residuals + np.einsum("ki,in->kn", (steps[:, None] @ about)[:, 0], effects)
@@ -59,13 +60,13 @@ def removal(
     return Removal(steps, normals, sizes, told, count, (chance, wide), squares_of(known.astype(np.float64)))
 
 
-def _medians(sizes: Floats, known: Mask, count: Floats) -> Floats:
-    """The medians (K,) of the known values of (K, n); infinite if there are none."""
-    out = np.full(len(sizes), np.inf)
-    for k in np.flatnonzero(count).tolist():
-        low, high = (int(count[k]) - 1) // 2, int(count[k]) // 2
-        ordered = np.partition(sizes[k, known[k]], (low, high))
-        out[k] = (ordered[low] + ordered[high]) / 2
+def _medians(sizes: Floats, count: Floats) -> Floats:
+    """The medians (K,) of the first so many of the sizes (K, n) in order; infinite if there are none."""
+    ordered = np.sort(sizes, axis=1)
+    low, high = (
+        np.take_along_axis(ordered, place[:, None], axis=1) for place in (np.maximum(count - 1, 0) // 2, count // 2)
+    )
+    out: Floats = ((low + high) / 2)[:, 0]
     return out
 
 
@@ -76,7 +77,7 @@ def _squares_of_blocks(about: Floats, values: Floats, effects: Floats, block: Fl
     """
     order = np.argsort(block, kind="stable")
     first = np.flatnonzero(np.diff(block[order], prepend=-1))  # where each block begins
-    values, effects = values[:, order], effects[:, order]
+    values, effects = values.take(order, axis=1), effects.take(order, axis=1)
     sums, product = np.empty((len(values), len(effects), len(first))), np.empty_like(values)
     for number, effect in enumerate(effects):
         np.add.reduceat(np.multiply(values, effect, out=product), first, axis=1, out=sums[:, number])

@@ -46,7 +46,10 @@ class Rounding:
 
 def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     """The rounding of a map (H, W); None if its values are not rounded, or too few to tell."""
-    levels, counts = np.unique(known_sample(depth, SAMPLE, backend), return_counts=True)
+    ordered = np.sort(known_sample(depth, SAMPLE, backend))
+    if 2 * np.count_nonzero(ordered[1:] == ordered[:-1]) < REPEATED * len(ordered):  # a quick look: most are not
+        return None
+    levels, counts = np.unique(ordered, return_counts=True)
     repeated = counts > 1
     if counts[repeated].sum() < max(REPEATED * counts.sum(), FEWEST_LEVELS):
         return None

@@ -43,7 +43,7 @@ class DepthNoise:
     @property
     def law(self) -> DepthNoise:
         """The law without its numbers, for which a pass is compiled."""
-        return replace(self, middle=1.0)
+        return _law(self.power)
 
     def at(self, middle: Any) -> DepthNoise:
         """The law with these numbers."""
@@ -100,6 +100,11 @@ def unit_of(depth: NDArray[Any], *numbers: np.float32, law: DepthNoise) -> NDArr
     """The same as `DepthNoise.unit`."""
     unit: NDArray[Any] = law.at(*numbers).formula(depth)
     return unit
+
+
+@cache
+def _law(power: int) -> DepthNoise:
+    return DepthNoise(1.0, power)
 
 
 CONSTANT = DepthNoise(1.0, 0)
