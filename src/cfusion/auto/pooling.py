@@ -12,7 +12,7 @@ PASSES = 3  # repeated box means: nearly a Gaussian of standard deviation sqrt(r
 
 def window_sums(maps: Floats, radius: int, backend: Backend) -> Floats:
     """Sums (n, H, W) of maps over the square of side 2 radius + 1 around each pixel, clipped at borders."""
-    return backend.pooled(maps, radius, 1) * (2 * radius + 1) ** 2
+    return backend.pooled(maps, radius, 1, (2 * radius + 1) ** 2)
 
 
 def pooled_mean(values: Floats, weights: Floats | Mask, radius: int, backend: Backend) -> Floats:

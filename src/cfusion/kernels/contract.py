@@ -412,8 +412,11 @@ class Statistics(Protocol):
         of each row, then of |t| of the negative t of each row.
         """
 
-    def pooled(self, maps: Floats, radius: int, passes: int, /) -> Floats:
-        """Means (n, H, W) in float64 over squares of side 2 radius + 1, repeated `passes` times; zero outside."""
+    def pooled(self, maps: Floats, radius: int, passes: int, times: float = 1.0, /) -> Floats:
+        """Means (n, H, W) in float64 over squares of side 2 radius + 1, repeated `passes` times, times a factor.
+
+        Zero outside.
+        """
 
     def local_noise_weights(self, depths: Floats, weights: Floats | None, depth: Floats, /) -> Floats:
         """The weights (K, H, W) times b0 (n + a) / (m + a b0); zero where depth is unknown.

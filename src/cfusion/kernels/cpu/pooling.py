@@ -10,14 +10,14 @@ from cfusion.kernels.cpu.sums import OPTIONS
 from cfusion.kernels.threads import in_bands
 
 
-def pooled(maps: Floats, radius: int, passes: int) -> Floats:
+def pooled(maps: Floats, radius: int, passes: int, times: float = 1.0) -> Floats:
     """As `Backend.pooled`; each pixel sums its own square, so that no sum depends on where a band begins."""
     count, height, width = maps.shape
     out = np.array(maps, np.float64, order="C")
     for _ in range(passes):
         source, out = out, np.empty_like(out)
         in_bands((count * height, width), (_mean, source, radius, out))
-    return out
+    return out if times == 1 else out * times
 
 
 @njit(**OPTIONS)

@@ -133,6 +133,7 @@ class Desk:
         self.leaf: Any = None
         self.written = np.empty(0)
         self.words: Any = None
+        self.boards: list[Any] = []  # of solves to come
         self.nobody = cupy.empty(self.MOST)
         self.unread = np.uint64(self.nobody.data.ptr)  # for what a kernel writes and nobody reads
 

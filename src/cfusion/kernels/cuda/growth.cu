@@ -39,6 +39,7 @@ __device__ void sort_by_digit(Key* keys, int items, int shift, Counts& counts) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned below = (1u << lane) - 1;
     Key held[MOST];
+    unsigned alike_of[MOST];  // to ask for it again takes longer
     for (int k = threadIdx.x; k < DIGITS * WARPS; k += THREADS) count_at(counts, k) = 0;
     __syncthreads();
 #pragma unroll
@@ -46,6 +47,7 @@ __device__ void sort_by_digit(Key* keys, int items, int shift, Counts& counts) {
         if (i >= items) break;
         held[i] = keys[(warp * items + i) * 32 + lane];
         const unsigned digit = (unsigned)(held[i] >> shift) % DIGITS, alike = __match_any_sync(0xffffffffu, digit);
+        alike_of[i] = alike;
         if (!(alike & below)) counts.of[digit][warp] += __popc(alike);
         __syncwarp();
     }
@@ -54,7 +56,7 @@ __device__ void sort_by_digit(Key* keys, int items, int shift, Counts& counts) {
 #pragma unroll
     for (int i = 0; i < MOST; i++) {
         if (i >= items) break;
-        const unsigned digit = (unsigned)(held[i] >> shift) % DIGITS, alike = __match_any_sync(0xffffffffu, digit);
+        const unsigned digit = (unsigned)(held[i] >> shift) % DIGITS, alike = alike_of[i];
         const unsigned first = counts.of[digit][warp];
         __syncwarp();
         if (!(alike & below)) counts.of[digit][warp] = first + __popc(alike);

@@ -43,7 +43,7 @@ MOST_AHEAD = 1 << 21  # pixels of a state, up to which speculative iterations ar
 MOST_VIEWS = 255  # a byte counts the observations below x
 LOOKED = 11  # numbers that a look writes to the host, at most `Desk.MOST`; of look.cuh, as the next three
 SETTLED, OTHER_STEPS = 2, 3  # why a launch ended
-BOARD_BYTES = 64  # of `Board`, at least
+BOARD_BYTES, MANY_BOARDS = 64, 128  # of `Board`, at least; boards that are made zero at once
 PACKET_PARTS, KEPT = {1: 2, 2: 6}, {1: 2, 2: 4}  # by order, of a pair of pixels: packets of three values; quadruples
 
 
@@ -174,8 +174,11 @@ def _settled(problem: Problem, state: State, steps: Steps, count: int, plan: Set
 
 
 def _board() -> Any:
-    """`Board` of look.cuh, zero."""
-    return cupy.zeros(BOARD_BYTES, np.uint8)
+    """`Board` of look.cuh, zero; many are made at once."""
+    boards = desk().boards
+    if not boards:
+        boards += list(cupy.zeros((MANY_BOARDS, BOARD_BYTES), np.uint8))
+    return boards.pop()
 
 
 def _steps_of(plan: Settling, before: Steps) -> Steps:

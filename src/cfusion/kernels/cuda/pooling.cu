@@ -4,7 +4,7 @@
 #define TILE 32
 
 extern "C" __global__ void __launch_bounds__(256) mean_around(
-    const REAL* __restrict__ values, int radius, int height, int width, double* __restrict__ out
+    const REAL* __restrict__ values, int radius, int height, int width, double times, double* __restrict__ out
 ) {
     extern __shared__ double rows[];  // (TILE + 2 radius, TILE)
     const size_t map = blockIdx.z * (size_t)height * width;
@@ -23,6 +23,6 @@ extern "C" __global__ void __launch_bounds__(256) mean_around(
         if (i >= height || j >= width) continue;
         double sum = 0;
         for (int t = 0; t <= 2 * radius; t++) sum += rows[k + t * TILE];
-        out[map + (size_t)i * width + j] = sum * over;
+        out[map + (size_t)i * width + j] = sum * over * times;
     }
 }

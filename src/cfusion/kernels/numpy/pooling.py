@@ -5,13 +5,13 @@ import numpy as np
 from cfusion.kernels.contract import Floats
 
 
-def pooled(maps: Floats, radius: int, passes: int) -> Floats:
+def pooled(maps: Floats, radius: int, passes: int, times: float = 1.0) -> Floats:
     """As `Backend.pooled`."""
     out: Floats = maps.astype(np.float64)
     for _ in range(passes):
         for axis in (1, 2):
             out = window_sum(out, radius, axis) / (2 * radius + 1)
-    return out
+    return out if times == 1 else out * times
 
 
 def window_sum(values: Floats, radius: int, axis: int) -> Floats:
