@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import DepthMap, stride_for
-from cfusion.auto.surface import known_sample
 from cfusion.geometry import Stack
 from cfusion.kernels.contract import Backend, Floats
 from cfusion.kernels.depth_noise import DepthNoise
@@ -46,7 +45,9 @@ class Rounding:
 
 def rounding_of(depth: DepthMap, backend: Backend) -> Rounding | None:
     """The rounding of a map (H, W); None if its values are not rounded, or too few to tell."""
-    ordered = np.sort(known_sample(depth, SAMPLE, backend))
+    every = stride_for(depth.size, SAMPLE)
+    ordered = np.sort(backend.to_host(depth[::every, ::every]), axis=None)
+    ordered = ordered[: np.searchsorted(ordered, np.inf)]  # the known ones
     if 2 * np.count_nonzero(ordered[1:] == ordered[:-1]) < REPEATED * len(ordered):  # a quick look: most are not
         return None
     levels, counts = np.unique(ordered, return_counts=True)
