@@ -136,7 +136,9 @@ def fuse_each(
         callback = None if progress is None else partial(progress, number)
         try:
             with backend.stream():
-                return fuse(read(task), method, reference=reference, backend=backend.NAME, progress=callback)
+                return fuse(
+                    read(task), method, reference=reference, backend=backend.NAME, progress=callback, check=False
+                )
         except Exception as error:
             return error
 
