@@ -201,6 +201,7 @@ STATED: dict[str, list[tuple[str, float]]] = {
         (r"fewer than a (\w+) of what is usual around", specks.FEW),
         (r"- ([\d.]+) log max\(1, z\)", belief.STEP_SIZE),
         (r"over 6 noise scales, (\d+) at most", belief.LARGEST),
+        (r"over (\d) % of the depth, 20 at most", 100 * belief.LEAST_RELIEF),
         (r"share their errors and more than (\d) % is denied", 100 * outlines.SURELY),
         (r"1 within (\d) pixels of a depth edge", belief.REACH),
         (r"in noise scales, (\d+) at most", belief.MOST_BENT),

@@ -47,6 +47,27 @@ def told(supporting: int, contradicting: int) -> float:
     return float(confidence(evidence, flat, 0.01 * flat, flat, NUMPY)[4, 4])
 
 
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_a_step_that_noise_may_hide_is_less_sure_but_neither_a_slope_nor_a_flat_place(backend: str) -> None:
+    """A fit blurs a step of few noise scales, and no view contradicts what is between."""
+    x = np.mgrid[:40, :40][1].astype(np.float32)
+    blurred, slope = np.clip((x - 18) / 4, 0, 1).astype(np.float32), x / 8
+    support = np.ones((5, 40, 40), np.bool_)
+    evidence = Evidence(support, ~support, np.zeros(support.shape, np.float32), support.astype(np.float32))
+    noise, sigma = np.full(x.shape, 0.5, np.float32), np.full(x.shape, 0.01, np.float32)
+
+    def odds(depth: np.ndarray, *, perspective: bool = True) -> np.ndarray:
+        found = confidence(evidence, depth, noise, sigma, kernels.load(backend), perspective=perspective)
+        return np.log(found / (1 - found))[10:30, 10:30]
+
+    flat = odds(np.full(x.shape, 4, np.float32))
+    assert np.allclose(odds(4 + slope), flat, atol=1e-3)
+    lost = flat - odds(4 + blurred)
+    assert lost[:, 10].min() == pytest.approx(np.log((4 * 1.0 - 1.0) / 3 / (0.03 * 4.5)), abs=0.35)
+    assert np.abs(lost[:, :4]).max() < 1e-3
+    assert np.allclose(odds(4 + blurred, perspective=False), flat, atol=1e-3)  # a height over which ground?
+
+
 @pytest.mark.parametrize(("edge", "believed"), [(True, False), (False, True)])
 def test_beside_an_edge_one_view_of_many_is_not_believed_and_two_are(edge: bool, believed: bool) -> None:
     """On a slope as steep as the step it is: only what exceeds the slope around it is an edge."""

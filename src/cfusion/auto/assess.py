@@ -56,13 +56,14 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     residuals = _residuals(found, unit, step, FAR_OFF * usual)
     variance = _at_least(variance, np.float32(variance_of_far(residuals, found.task.stack.weights, backend)))
     sure, n = uncertainty.deviation(residuals, x, x_unit, slope, unit, variance, step, backend)
-    unsure = _unsure(sure, unit, depth, relative=isinstance(source.frame.camera, Pinhole))
+    perspective = isinstance(source.frame.camera, Pinhole)
+    unsure = _unsure(sure, unit, depth, relative=perspective)
     measured = found.task.domain
     unsure = _or_around(unsure, measured, pooled_mean(unsure, measured, AROUND, backend))
     exact = source.reference if outlines.exact else None
     own = backend.arrays.asarray(measured_here) if source.rereads else None  # in the memory of the depth
     confidence = belief.confidence(
-        evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own
+        evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own, perspective=perspective
     )
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:

@@ -1,7 +1,7 @@
 """The probability that a pixel is right, from the views that support and contradict it.
 
     log p / (1 - p) = A + B log (S + 1/2) / (C + 1/2) + N log (1 - c) / c
-                      - E [edge] - Z log max(1, z) - G log max(1, b) - F log v
+                      - E [edge] - Z log max(1, z) - log max(1, u) - G log max(1, b) - F log v
 
 S and C are the numbers of supporting and contradicting views, each weighted by its front end's confidence; c is the
 share of contradiction pooled around the pixel, (C + 1/2) / (S + C + 1). Number and geometry of views enter through S
@@ -9,12 +9,13 @@ and C (a view from which the point is hidden counts for neither), and for a pixe
 Beside an edge (a step of the surface, also across a hole that stays open, or the end of its known part) a map misplaced
 by a pixel shows the other surface, and views of one sensor err alike: this term counts from two views on. So does b,
 the deviation of the pixel from its neighbours in noise scales, and, where the reference's outlines are misplaced, z,
-the range of depths within two pixels over the least range of a step: by that much a misplaced pixel is off. Where there
-are three or more views, one alone is not believed beside a step. Where the reference's outlines are exact, what it
-measured is believed alone and b does not count, but for odd pixels, which fewer than four of their eight neighbours are
-near. A thin thing that the reference measured in front of the surface, like two of its neighbours, may be there though
-others see past it: not believed. v is the error bar of the surface found, relative to the depth (of a perspective
-camera), over its median, from 0.3 to 4.
+the range of depths within two pixels over the least range of a step: by that much a misplaced pixel is off. Where no
+step is seen, noise may hide one: u is the range of depths within two pixels, beyond that of the plane with the range
+within eight, over 3 % of the depth (of a perspective camera). Where there are three or more views, one alone is not
+believed beside a step. Where the reference's outlines are exact, what it measured is believed alone and b does not
+count, but for odd pixels, which fewer than four of their eight neighbours are near. A thin thing that the reference
+measured in front of the surface, like two of its neighbours, may be there though others see past it: not believed. v is
+the error bar of the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from cfusion.kernels.tracing import neighbour
 # Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
 # offset leaves a pixel that eleven views contradict and none supports below 0.1.
 OFFSET, OWN, AROUND, BESIDE_EDGE, BENT, UNSURE = 3.1, 0.5, 1.2, 1.2, 0.6, 1.2
-STEP_SIZE, LARGEST = 0.4, 20.0  # Z, and a limit of z: larger steps are as likely misplaced
+STEP_SIZE, LARGEST = 0.4, 20.0  # Z, and a limit of z and u: larger steps are as likely misplaced
+LEAST_RELIEF, FURTHER = 0.03, 4  # of the depth; times the pixels within which a plane has so many times the range
 UNSURE_RANGE = 0.3, 4.0  # of the usual error bar: beyond, pixels are as likely right
 RADIUS = 3  # pixels: typical size of connected wrong pixels
 ALONE = 0.5  # largest probability beside a step with one supporting view: about half of those pixels are wrong
@@ -58,12 +60,13 @@ def confidence(
     *,
     misplaced: bool = False,
     own: DepthMap | None = None,
+    perspective: bool = True,
 ) -> Floats:
     """The probability (H, W) that depth is right, zero where it is unknown.
 
     noise (H, W) is that of one observation; unsure (H, W) the error bar as far as it counts, NaN if there is none.
     `outlines_of` is a view whose outlines are exact; `misplaced` says that those of the reference are not. `own` (H, W)
-    is what the reference itself measured.
+    is what the reference itself measured. `perspective` is whether depths are those of a perspective camera.
     """
     support, contradiction, measured = added_up(_counts, evidence.weights, evidence.support, evidence.contradiction)
     mass, heaped = backend.pooled(_shares(support, contradiction, depth), RADIUS, PASSES)
@@ -74,11 +77,13 @@ def confidence(
     (usual,), (told,) = backend.medians(where_known(depth, unsure)[None])
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
-    size = backend.local_depth_range(backend.arrays.ascontiguousarray(depth), REACH) if many and misplaced else noise
+    whole = backend.arrays.ascontiguousarray(depth)
+    around, further = (backend.local_depth_range(whole, radius) for radius in (REACH, FURTHER * REACH))
+    hidden = _hidden(step, around, further, depth) if many and perspective else None
     if many and outlines_of is not None:
         outlined = evidence.support[outlines_of], evidence.weights[outlines_of]
         step, bend = _unless_outlined(depth, noise, *outlined, step, bend)
-    edge = _against(edge, step, size, noise)
+    edge = _against(edge, step, around if many and misplaced else noise, noise, hidden)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
     if own is not None and many:
         front = _in_front(own, depth, noise)
@@ -118,10 +123,28 @@ def _or_across_a_hole(step: Mask, around: Floats, relief: Floats, noise: Floats)
 
 
 @one_pass
-def _against(edge: Mask, step: Mask, size: Floats, noise: Floats) -> Floats:
-    """What edges and the sizes of steps (H, W) take from the odds."""
-    larger = np.log(np.clip(size / (np.float32(EDGE) * noise), np.float32(1), np.float32(LARGEST)))
+def _hidden(step: Mask, around: Floats, further: Floats, depth: DepthMap) -> Floats:
+    """What steps that noise may hide (H, W) take from the odds, where none is seen.
+
+    `around` and `further` are ranges of depths, the latter within FURTHER times as many pixels.
+    """
+    around, further = (np.where(np.isfinite(each), each, np.float32(0)) for each in (around, further))
+    beyond = (np.float32(FURTHER) * around - further) / np.float32(FURTHER - 1)
+    out: Floats = np.where(step, np.float32(0), _log_times(beyond, np.float32(LEAST_RELIEF) * depth))
+    return out
+
+
+@one_pass
+def _against(edge: Mask, step: Mask, size: Floats, noise: Floats, hidden: Floats | None) -> Floats:
+    """What edges, the sizes of steps, and hidden steps (H, W) take from the odds."""
+    larger = _log_times(size, np.float32(EDGE) * noise)
     out: Floats = BESIDE_EDGE * edge + np.where(step, STEP_SIZE * larger, np.float32(0))
+    return out if hidden is None else out + hidden
+
+
+def _log_times(size: Floats, least: Floats) -> Floats:
+    """log max(1, size / least), at most that of LARGEST."""
+    out: Floats = np.log(np.clip(size / least, np.float32(1), np.float32(LARGEST)))
     return out
 
 
