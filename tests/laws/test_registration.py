@@ -9,11 +9,26 @@ import pytest
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import Pinhole, Pose, View, fuse, kernels
+from cfusion.auto.registration import _beyond_rigid as beyond_rigid
 from cfusion.auto.registration import register
 from cfusion.auto.uncertainty import TOWARDS_MEAN, with_poses
 from cfusion.geometry import Orthographic
 from cfusion.source import Motions, Posed
-from cfusion.synthetic import PAPER_CAMERA, Gauss, Kinect, Laplace, Noise, blob, object_bundle, room
+from cfusion.synthetic import (
+    PAPER_CAMERA,
+    Gauss,
+    Kinect,
+    Laplace,
+    Noise,
+    Scene,
+    blob,
+    bundle,
+    disturbed,
+    object_bundle,
+    orbit,
+    room,
+    sphere,
+)
 
 NUMPY = kernels.load("numpy")
 CAMERA = PAPER_CAMERA.scaled(0.25)
@@ -237,3 +252,46 @@ def test_images_of_one_row_or_column_are_fused(shape: tuple[int, int]) -> None:
     views = [View((3 + rng.normal(0, 0.01, shape)).astype(np.float32), camera, Pose.identity()) for _ in range(3)]
     result = fuse(views, min_confidence=0.0)
     np.testing.assert_allclose(result.depth, 3.0, atol=0.05)
+
+
+def box(low: tuple[float, float, float], high: tuple[float, float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of an upright box."""
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)])
+    quads = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    faces = np.array([half for a, b, c, d in quads for half in ((a, b, c), (a, c, d))])
+    return np.add(low, corners * np.subtract(high, low)), faces
+
+
+def fence() -> Scene:
+    """Nine slats on two rails, in one plane but for their thickness, and a ball behind."""
+    ball = sphere(0.4, 30)
+    parts = [box((x - 0.05, -0.7, -0.02), (x + 0.05, 0.7, 0.02)) for x in np.linspace(-0.9, 0.9, 9)]
+    parts += [box((-0.9, y - 0.05, -0.06), (0.9, y + 0.05, -0.02)) for y in (-0.4, 0.4)]
+    parts += [(ball.vertices + (0, 0, -0.8), ball.faces)]
+    first = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
+    return Scene(
+        np.concatenate([vertices for vertices, _ in parts]),
+        np.concatenate([faces + start for (_, faces), start in zip(parts, first, strict=False)]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_views_of_almost_a_plane_change_no_scale(seed):
+    """A step back looks like another scale: what little differs between the two is that of a surface yet too smooth."""
+    rng = np.random.default_rng(seed)
+    poses = [orbit()[k] for k in range(-5, 6)]
+    views, truth = bundle(fence(), poses, PAPER_CAMERA.scaled(0.5), Gauss(0.01), rng, image=False)
+    views = [view if k == 5 else disturbed(view, 0.2, 0.003, 3.0, rng) for k, view in enumerate(views)]
+    result = fuse(views, backend="cpu", min_confidence=0.0, check=False)
+    away = result.depth - truth
+    assert abs(np.nanmedian(away)) < 1e-3
+    assert (np.abs(away) < 1.96 * result.sigma)[np.isfinite(away)].mean() > 0.88
+
+
+def test_a_scale_counts_as_far_as_no_rigid_motion_is_like_it():
+    """Of effects with a known angle between the scale and a step along the axis; of nothing, nothing."""
+    for angle in (0.0, 0.1, 1.0, np.pi / 2):
+        effects = np.diag([100.0] * 7)
+        effects[5:, 5:] = 100 * np.array([[1.0, np.cos(angle)], [0.0, np.sin(angle)]])
+        assert beyond_rigid((effects.T @ effects)[None]) == pytest.approx(100 * np.sin(angle), abs=2)
+    assert beyond_rigid(np.empty((0, 7, 7))) == 0

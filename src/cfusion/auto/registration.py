@@ -3,7 +3,8 @@
 A view with its camera at c, whose points X, in the reference's frame, move by D = w x X + t + s (X - c), measures a
 surface of normal n further away along the reference's ray r, by n . D / (n . r). Least squares over the surface give
 the motion m = (w, t, s) that removes its residuals, relative to the reference's; blocks of pixels give its covariance
-C, whatever the noise. s is the change of scale: a rigid motion that makes up for a wrong one misplaces thin parts.
+C, whatever the noise. s is the change of scale: a rigid motion that makes up for a wrong one misplaces thin parts. It
+is none where a rigid motion does the same but for less than a surface may be off, as in front of a plane.
 
 A view is moved only if m' C^-1 m is significant, against the reference and against most other views: errors common to a
 sensor or the surface move all views alike, and are no motion. It is moved by the expected motion, given the usual size
@@ -192,9 +193,9 @@ def _told(
     off = _off(motions, covariances, reference)
     if asked_for_hint and not off.max() > HINT:
         return nothing
-    motions = _expected(motions, covariances, reference)
-    worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
     known = np.isfinite(covariances).all(axis=(1, 2))
+    motions = _expected(motions, covariances, reference, _beyond_rigid(squares[known]))
+    worth = np.sqrt(np.einsum("ki,kij,kj->k", motions, squares, motions))
     own = _at_scale(motions, _median_scale(motions, known), centres)
     small = known & (np.abs(own) < LARGEST).all(axis=1)
     moved = small & (off > SURE) & (worth > WORTH)
@@ -348,8 +349,17 @@ def _off(motions: Floats, covariances: Floats, reference: int) -> Floats:
     return off
 
 
-def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
-    """The expected motions (K, m), given the typical sizes of errors of poses, and of scales, that are most likely."""
+def _beyond_rigid(squares: Floats) -> float:
+    """What a scale of one does, in the median view, that no rigid motion makes up for: by the squares S (K, 7, 7)."""
+    inverse = np.linalg.inv(squares + np.eye(7))  # a rigid motion of one, of more than no effect
+    return float(np.median(1 / np.sqrt(inverse[:, 6, 6]))) if len(squares) else 0.0
+
+
+def _expected(motions: Floats, covariances: Floats, reference: int, beyond_rigid: float) -> Floats:
+    """The expected motions (K, m), given the typical sizes of errors of poses, and of scales, that are most likely.
+
+    There are no scales that a rigid motion hardly differs from: errors of the surface do more than the difference.
+    """
     known = [k for k in range(len(motions)) if k != reference and np.isfinite(covariances[[k, reference]]).all()]
     found, spread = motions[known], covariances[known] + covariances[reference]
 
@@ -363,7 +373,7 @@ def _expected(motions: Floats, covariances: Floats, reference: int) -> Floats:
     both = USUAL[int(np.argmin(solved(USUAL, USUAL)[1]))]
     any_scale = (0.0, *USUAL)
     scale = any_scale[int(np.argmin(solved([both] * len(any_scale), any_scale)[1]))]
-    scale = scale if scale >= LEAST_SCALE else 0.0
+    scale = scale if scale >= LEAST_SCALE and scale * beyond_rigid > WORTH else 0.0
     expected, unlikely = solved(USUAL, [scale] * len(USUAL))
     out = np.zeros_like(motions)
     out[known] = expected[int(np.argmin(unlikely))]
