@@ -1,6 +1,7 @@
 """From views to a result: nothing is invented, what is known is said, and `auto` needs no parameter."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cfusion import (
     View,
     evaluate,
     fuse,
+    fuse_every,
     fuse_many,
     fuse_stack,
     kernels,
@@ -24,6 +26,7 @@ from cfusion import (
 from cfusion.auto import cross_validation
 from cfusion.auto import fit as fitting
 from cfusion.errors import CFusionError, CFusionWarning, OutOfMemory
+from cfusion.scene import in_time
 from cfusion.solvers import PDHG
 from cfusion.source import Posed, Registered
 
@@ -320,3 +323,42 @@ def test_wrong_conventions_are_told_once_and_only_if_asked():
     (only,) = told
     assert "poses inverted" in str(only.message)
     assert only.filename == __file__
+
+
+def told_by(run) -> list[warnings.WarningMessage]:
+    """The warnings of a call."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", CFusionWarning)
+        run()
+    return told
+
+
+def test_of_many_groups_wrong_conventions_are_told_once():
+    """Not for every group, at a quarter of a second each, and not by a group of one pose, which cannot tell."""
+    views = inverted(bundle(0.02, views=5, scale=0.15)[0])
+    still = [views[0]] * 3
+    run = partial(fuse_many, method="median", backend="numpy")
+    (only,) = told_by(lambda: list(run([still, iter(views), views, views])))
+    assert "poses inverted" in str(only.message)
+    assert only.filename == __file__
+    assert not told_by(lambda: list(run([views], check=False)))
+
+
+def test_of_many_groups_the_check_takes_no_more_than_one():
+    views, _ = bundle(0.02, views=3, scale=0.1)
+    taken = []
+    groups = (taken.append(k) or iter(views) for k in range(3))
+    results = fuse_many(groups, "median", backend="numpy")
+    next(results)
+    assert taken == [0]
+    assert sum(1 for _ in results) == 2
+
+
+@pytest.mark.parametrize("neighbours", [2, in_time(5, 5)])
+def test_of_every_view_of_a_scene_wrong_conventions_are_told_once(neighbours):
+    views = inverted(bundle(0.02, views=5, scale=0.15)[0])
+    run = partial(fuse_every, views, "median", neighbours=neighbours, backend="numpy")
+    (only,) = told_by(lambda: list(run()))
+    assert "poses inverted" in str(only.message)
+    assert only.filename == __file__
+    assert not told_by(lambda: list(run(check=False)))

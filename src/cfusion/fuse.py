@@ -5,7 +5,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -15,7 +15,7 @@ import numpy as np
 
 from cfusion import kernels, methods
 from cfusion.arrays import DepthMap
-from cfusion.errors import CFusionWarning, InputError, OutOfMemory
+from cfusion.errors import CFusionError, CFusionWarning, InputError, OutOfMemory
 from cfusion.geometry import Stack, View
 from cfusion.kernels.contract import Backend, Window
 from cfusion.methods import Method
@@ -69,8 +69,8 @@ def fuse(
     loaded = kernels.load(backend)
     index = reference_index(views, reference)
     seen = views[index]
-    if check and isinstance(seen.depth, np.ndarray):
-        _warn_of_conventions(views)
+    if check:
+        warn_of_conventions(views, "The result is")
 
     def run(window: Window | None, method: Method) -> Result:
         given = views
@@ -90,6 +90,7 @@ def fuse_many(
     *,
     reference: int | None = None,
     backend: str = "auto",
+    check: bool = True,
     **parameters: Any,
 ) -> Iterator[Result]:
     """Fuse one group of views after the other like `fuse`; on a GPU two at a time, to keep it busy.
@@ -99,6 +100,7 @@ def fuse_many(
         method: as in `fuse`.
         reference: index of the view to fuse into, the same in every group; None: the middle one.
         backend: as in `fuse`.
+        check: as in `fuse`, once: of the first group whose views are far enough apart to tell.
         parameters: as in `fuse`.
 
     Examples:
@@ -112,7 +114,10 @@ def fuse_many(
     if isinstance(bundles, str | View | np.ndarray) or not isinstance(bundles, Iterable):
         raise InputError(f"fuse_many needs a list of lists of views, not {_named(bundles)}")
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
-    for _, outcome in fuse_each(bundles, lambda views: views, chosen, loaded, reference=reference):
+    groups: Iterable[Sequence[View]] = (list(each) if isinstance(each, Iterator) else each for each in bundles)
+    if check:
+        groups = warning_once(groups, lambda views: views)
+    for _, outcome in fuse_each(groups, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):
             raise outcome
         yield outcome
@@ -129,21 +134,22 @@ def fuse_each(
 ) -> Iterator[tuple[Item, Result | Exception]]:
     """Yield every task with its result, in order, or with the error if it cannot be read or fused.
 
-    `progress` is called with the number of the task and the events of `fuse`. Tasks are taken when needed.
+    `progress` is called with the number of the task and the events of `fuse`. Tasks are taken when needed, and their
+    conventions are not checked.
     """
 
     def one(number: int, task: Item) -> Result | Exception:
         callback = None if progress is None else partial(progress, number)
         try:
             with backend.stream():
-                return fuse(
-                    read(task), method, reference=reference, backend=backend.NAME, progress=callback, check=False
-                )
+                views = read(task)
+                return fuse(views, method, reference=reference, backend=backend.NAME, progress=callback, check=False)
         except Exception as error:
             return error
 
     if backend.arrays is np:  # in this thread, so that an interrupt ends it at once
-        yield from ((task, one(number, task)) for number, task in enumerate(tasks))
+        for number, task in enumerate(tasks):
+            yield task, one(number, task)
         return
     waiting: deque[tuple[Item, Future[Result | Exception]]] = deque()
     pool = ThreadPoolExecutor(CONCURRENT_BUNDLES)
@@ -258,15 +264,30 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
     return views
 
 
-def _warn_of_conventions(views: Sequence[View]) -> None:
-    """Wrong conventions give a smooth, wrong surface that nothing else would reveal."""
-    from cfusion.datasets.check import warning
+def warn_of_conventions(views: Sequence[View], result: str, stacklevel: int = 3) -> bool:
+    """Whether a few views can tell: wrong conventions, which nothing else would reveal, are then warned of.
 
-    if found := warning(views):
-        told = (
-            f"{found} The result is of the data as given; cfusion.datasets.check tells more, check=False asks nothing."
-        )
-        warnings.warn(told, CFusionWarning, stacklevel=3)
+    Maps on a GPU are not looked at.
+    """
+    from cfusion.datasets.check import quick_check
+
+    if len(views) == 0 or not isinstance(views[len(views) // 2].depth, np.ndarray):
+        return False
+    found = quick_check(views)
+    if found is not None and found.caution:
+        as_given = "of the data as given; cfusion.datasets.check tells more, check=False asks nothing."
+        warnings.warn(f"{found.caution} {result} {as_given}", CFusionWarning, stacklevel=stacklevel)
+    return found is not None and not found.too_close
+
+
+def warning_once(tasks: Iterable[Item], read: Callable[[Item], Sequence[View]]) -> Iterator[Item]:
+    """The tasks as they are, for `fuse_each`; until the views of one can tell, their conventions are looked at."""
+    told = False
+    for task in tasks:
+        if not told:
+            with suppress(CFusionError):  # a mistake is told when the task is fused
+                told = warn_of_conventions(_checked(read(task)), "Results are", stacklevel=5)
+        yield task
 
 
 def _all_unknown(depth: DepthMap) -> bool:

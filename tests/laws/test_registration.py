@@ -267,7 +267,7 @@ def fence() -> Scene:
     ball = sphere(0.4, 30)
     parts = [box((x - 0.05, -0.7, -0.02), (x + 0.05, 0.7, 0.02)) for x in np.linspace(-0.9, 0.9, 9)]
     parts += [box((-0.9, y - 0.05, -0.06), (0.9, y + 0.05, -0.02)) for y in (-0.4, 0.4)]
-    parts += [(ball.vertices + (0, 0, -0.8), ball.faces)]
+    parts += [(np.add(ball.vertices, (0, 0, -0.8)), ball.faces)]
     first = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
     return Scene(
         np.concatenate([vertices for vertices, _ in parts]),

@@ -1,11 +1,12 @@
 """Fuse every view of a scene with its best neighbours, or every few frames of a sequence with the frames around."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cfusion import kernels, methods
 from cfusion.errors import CFusionError, InputError
-from cfusion.fuse import fuse_each
+from cfusion.fuse import fuse_each, warn_of_conventions, warning_once
 from cfusion.geometry import Stack, View
 from cfusion.io.arguments import views_of
 from cfusion.methods import Method
@@ -24,6 +25,7 @@ def fuse_every(
     into: Sequence[int] | None = None,
     backend: str = "auto",
     failed: Callable[[int, CFusionError], None] | None = None,
+    check: bool = True,
     **parameters: Any,
 ) -> Iterator[Result]:
     """Yield a result for every view, in order: each view is fused with its best neighbours.
@@ -40,6 +42,7 @@ def fuse_every(
         into: indices of the views to fuse into; None for all.
         backend: as in `fuse`.
         failed: called with the index and the error of each view that cannot be fused.
+        check: as in `fuse`, once: of some views around the middle one; with a given graph, of the first that are fused.
         parameters: parameters of the method, by name.
 
     Examples:
@@ -61,6 +64,10 @@ def fuse_every(
     strange = [number for number in chosen if not 0 <= number < len(views)]
     if strange:
         raise InputError(f"view {strange[0]} of `into` does not exist; give indices from 0 to {len(views) - 1}")
+    given = isinstance(neighbours, Graph)
+    if check and not given:
+        with suppress(CFusionError):  # a view that cannot be read is reported in its turn
+            warn_of_conventions(kept, "Results are")
     graph = neighbours if isinstance(neighbours, Graph) else by_surface(kept, failed=failed).cut(neighbours)
     if len(graph) != len(views):
         raise InputError(f"the graph has {len(graph)} views but {len(views)} were given; build it from the same views")
@@ -69,7 +76,8 @@ def fuse_every(
         return tuple(kept[other] for other in graph.bundle(number))
 
     def each() -> Iterator[Result]:
-        for number, outcome in fuse_each(chosen, bundle, refined, loaded):
+        tasks = warning_once(chosen, bundle) if check and given else chosen
+        for number, outcome in fuse_each(tasks, bundle, refined, loaded):
             if isinstance(outcome, Result):
                 yield outcome
             elif not isinstance(outcome, CFusionError):
