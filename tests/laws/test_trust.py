@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
-from cfusion.auto.belief import confidence
+from cfusion.auto.belief import confidence, shares_of_surface
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.folds import in_groups, most_alike
 from cfusion.auto.pooling import pooled_mean
@@ -444,3 +444,50 @@ def test_views_that_look_at_other_surfaces_support_nothing_and_are_not_called_no
     assert min(share for share, each in zip(shares, near, strict=True) if each) > 0.1
     assert max(share for share, each in zip(shares, near, strict=True) if not each) < 0.02
     assert not any(word in view.sentence for view in result.views for word in ("times as noisy", "too ", "pose"))
+
+
+def slats(places: np.ndarray, missed: float, seed: int = 0) -> list[View]:
+    """Slats at depth 3 before nothing, with gaps of five pixels, from places along x; some pixels are missed."""
+    rng, camera = np.random.default_rng(seed), Pinhole(60.0, 60.0, 39.5, 29.5, 80, 60)
+    column, views = np.arange(80) - 39.5, []
+    for x in places:
+        solid = (3 * column / 60 + x) % 0.75 < 0.5
+        depth = np.where(solid, 3 + rng.normal(0, 0.01, (60, 80)), np.nan)
+        depth[rng.random(depth.shape) < missed] = np.nan
+        views.append(View(depth.astype(np.float32), camera, Pose(np.eye(3), np.array([x, 0.0, 0.0]))))
+    return views
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("missed", [0.0, 0.03])
+def test_gaps_that_nobody_saw_anything_in_stay_open(count: int, missed: float) -> None:
+    """They lie within one surface, as holes of a sensor do, but views do not miss the same places by chance."""
+    views = slats(0.1 * (np.arange(count) - count // 2), missed)
+    result = fuse(views, backend="cpu", check=False)
+    solid = (3 * (np.arange(80) - 39.5) / 60) % 0.75 < 0.5
+    assert np.isfinite(result.depth[:, solid]).mean() > 0.97
+    assert np.isfinite(result.depth[:, ~solid]).mean() < 0.03
+
+
+def test_holes_of_one_place_and_by_chance_are_filled() -> None:
+    """One camera misses the same places again, and three views that miss a third of the pixels miss some together."""
+    still = fuse(slats(np.zeros(3), 0.0), backend="cpu", check=False)
+    assert np.isfinite(still.depth).mean() > 0.9
+    views = slats(0.1 * np.arange(-1, 2), 0.0)
+    rng = np.random.default_rng(1)
+    walls = []
+    for view in views:
+        depth = np.where(rng.random(view.shape) < 0.35, np.nan, 3 + rng.normal(0, 0.01, view.shape))
+        walls.append(replace(view, depth=depth.astype(np.float32)))
+    result = fuse(walls, backend="cpu", check=False)
+    filled = result.provenance == 0
+    assert filled.sum() > 50
+    assert np.isfinite(result.depth[5:-5, 10:-10]).all()
+
+
+def test_the_share_of_holes_that_is_surface_is_that_of_measured_pixels_seen_as_often() -> None:
+    """Of none, by Chao's estimate of the unseen: 20 pixels seen once and 9 twice say 19."""
+    shares = shares_of_surface([4, 40, 3, 8, 0], [7, 20, 9, 4, 1000])
+    assert shares == pytest.approx([1.0, 20.5 / 40.5, 1.0, 4.5 / 8.5, 1.0])
+    assert shares_of_surface([38, 0, 0], [0, 20, 9])[0] == pytest.approx(19.5 / 38.5)
+    assert 0 < shares_of_surface([1000, 0, 0], [0, 0, 1000])[0] < 1e-3

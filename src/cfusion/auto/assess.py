@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from cfusion.arrays import SMALL
+from cfusion.arrays import SMALL, some_columns
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.far import variance_of_far
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
-from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
+from cfusion.auto.noise import PIXEL_ERROR, SCALE_SAMPLE, depth_noise, reading_error
+from cfusion.auto.occlusion import APART
 from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
@@ -65,6 +66,9 @@ def assess(source: Source, found: Fit, outlines: Outlines, backend: Backend) -> 
     confidence = belief.confidence(
         evidence, depth, noise, unsure, backend, exact, misplaced=outlines.misplaced, own=own, perspective=perspective
     )
+    if source.rereads and source.n_views >= belief.FEWEST_VIEWS:
+        apart = partial(_from_many_places, source, depth, backend)
+        confidence = belief.unless_gaps(confidence, evidence.support, measured, apart=apart)
     sigma = uncertainty.or_of_another_surface(sure, n, depth, 1 - confidence, backend)
     if source.motions is not None:
         sigma = uncertainty.with_poses(sigma, depth, slope * unit, source.motions, source.places()[0])
@@ -131,6 +135,13 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
         growth = depth_noise(reading.depths, depth, backend)
         scales = residual_sizes(reading, depth, growth, backend)
     return reading, growth, [max(scale, least) if np.isfinite(scale) else least for scale in scales]
+
+
+def _from_many_places(source: Source, depth: Floats, backend: Backend) -> bool:
+    """Whether at least half of the other views look from elsewhere than the reference."""
+    pixels, counts = backend.medians(some_columns(source.parallax(depth, backend) * depth, SCALE_SAMPLE))
+    apart = sum(count > 0 and each >= APART for each, count in zip(pixels, counts, strict=True))
+    return 2 * apart >= source.n_views - 1
 
 
 def _places(source: Source) -> list[Placed] | None:

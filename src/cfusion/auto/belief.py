@@ -14,11 +14,15 @@ step is seen, noise may hide one: u is the range of depths within two pixels, be
 within eight, over 3 % of the depth (of a perspective camera). Where there are three or more views, one alone is not
 believed beside a step. Where the reference's outlines are exact, what it measured is believed alone and b does not
 count, but for odd pixels, which fewer than four of their eight neighbours are near. A thin thing that the reference
-measured in front of the surface, like two of its neighbours, may be there though others see past it: not believed. v is
-the error bar of the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
+measured in front of the surface, like two of its neighbours, may be there though others see past it: not believed. What
+no view measured was interpolated: views that miss a surface by chance leave few such holes, and more are gaps. v is the
+error bar of the surface found, relative to the depth (of a perspective camera), over its median, from 0.3 to 4.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -221,6 +225,50 @@ def _probability(
         unsure = np.where(np.isnan(unsure), usual, unsure)
         odds = odds - UNSURE * np.log(np.clip(unsure / usual, *UNSURE_RANGE))
     out: Floats = np.where(~np.isnan(depth), 1 / (1 + np.exp(-odds)), 0).astype(np.float32)
+    return out
+
+
+def unless_gaps(probability: Floats, support: Mask, measured: Mask, *, apart: Callable[[], bool]) -> Floats:
+    """The probability (H, W), where depth was interpolated times the share of holes that are no gaps of the surface.
+
+    `measured` (H, W) is what was not interpolated. Few pixels of a surface are supported by few views: where more were
+    interpolated than measured with so many, the others are gaps. Views that are not `apart` miss the same again.
+    """
+    seen = added_up(_seen, support)[0]
+    counts = [_sights(probability, seen, measured, np.float32(k)) for k in range(len(support) + 1)]
+    shares = shares_of_surface(*zip(*((int(hole), int(seen)) for hole, seen in counts), strict=True))
+    if min(shares) < 1 and apart():
+        for k, share in enumerate(shares):
+            if share < 1:
+                probability = _in_holes(probability, seen, measured, np.float32(k), np.float32(share))
+    return probability
+
+
+def shares_of_surface(holes: Sequence[int], measured: Sequence[int]) -> list[float]:
+    """The share that is surface of interpolated pixels that 0, 1, 2, ... views support, as many as of measured ones.
+
+    Of a surface that views miss by chance at least f_1^2 / 2 f_2 pixels are seen by none (Chao 1984), if f_1 are seen
+    once and f_2 twice.
+    """
+    _, once, twice, *_ = measured
+    expected = [once * (once - 1) / (2 * (twice + 1)), *measured[1:]]
+    return [min(1.0, (usual + HALF) / (hole + HALF)) for usual, hole in zip(expected, holes, strict=True)]
+
+
+def _seen(support: Mask) -> tuple[Floats]:
+    return (support.astype(np.float32),)
+
+
+@one_pass
+def _sights(probability: Floats, seen: Floats, measured: Mask, count: np.float32) -> tuple[Any, Any]:
+    """How many pixels that so many views support were interpolated, and how many measured."""
+    alike = (probability > 0) & (seen == count)
+    return (alike & ~measured).sum(), (alike & measured).sum()
+
+
+@one_pass
+def _in_holes(probability: Floats, seen: Floats, measured: Mask, count: np.float32, share: np.float32) -> Floats:
+    out: Floats = np.where(~measured & (seen == count), probability * share, probability)
     return out
 
 
