@@ -337,6 +337,8 @@ def cases(i: Inputs) -> list[Case]:
         (rivals._where_differs, (i.map(), i.map(), i.positive(), i.positive(), i.positive(), i.positive()), {}),
         (fit._specks_moved, (i.map(), i.map(), i.positive(), i.mask(), f32(0.3)), {"inverse": False}),
         (fit._specks_moved, (i.positive(), i.map(), i.positive(), i.mask(), f32(0.3)), {"inverse": True}),
+        (small_parts._rods, (i.map(), i.map(), 0.02 * i.unit(), np.float32(6), np.float32(4)), {}),
+        (small_parts._where_thin, (i.mask(), i.positive(), i.map(), i.map()), {}),
         (small_parts._elsewhere, (i.map(), np.float32(0.3)), {}),
         (small_parts._most_of, (9 * i.doubles(), f32(6.5)), {}),
         (small_parts._or_rods, (np.stack([i.doubles()]) > 0.5, i.map(), i.map(), i.unit(), f32(0.02)), {}),

@@ -261,3 +261,40 @@ def test_holes_of_other_views_do_not_keep_what_the_reference_alone_measured(coun
         views.append(View(depth.astype(np.float32), camera, Pose(np.eye(3), np.array([0.3 * k, 0.0, 0.0]))))
     away = np.abs(fuse(views, reference=0, min_confidence=0.0).depth - far)
     assert np.mean(away[wrong] > 1) < 0.3
+
+
+def with_a_rod(seed: int, noise: float = 0.01) -> tuple[np.ndarray, np.ndarray]:
+    """A wall behind a rod of one pixel, as one view measures it, and the truth."""
+    truth = np.full(SHAPE, FAR, np.float32)
+    truth[:, 50] = NEAR
+    return (truth + np.random.default_rng(seed).normal(0, noise, SHAPE)).astype(np.float32), truth
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_rod_that_a_single_view_measured_stays(seed: int) -> None:
+    depth, truth = with_a_rod(seed)
+    result = fuse([View(depth, CAMERA, Pose(np.eye(3), np.zeros(3)))], min_confidence=0.0, backend="numpy")
+    assert np.mean(np.abs(result.depth - truth)[:, 50] < 0.1) > 0.95
+    assert np.abs(result.depth - truth).mean() < 0.01
+
+
+def test_neither_outliers_nor_blobs_nor_shared_errors_of_a_single_view_are_rods() -> None:
+    rng = np.random.default_rng(0)
+    wall = np.full(SHAPE, FAR, np.float32)
+    salt, blob, shared = (wall + rng.normal(0, 0.01, SHAPE).astype(np.float32) for _ in range(3))
+    salt = np.where(rng.random(SHAPE) < 0.02, rng.uniform(1, FAR, SHAPE), salt).astype(np.float32)
+    blob[20:27, 30:37] = NEAR
+    shared = (shared + np.kron(rng.normal(0, 0.05, (30, 40)), np.ones((3, 3)))).astype(np.float32)
+    shared[:, 50] = NEAR
+    for depth in (salt, blob, shared):
+        source = Posed.of([View(depth, CAMERA, Pose(np.eye(3), np.zeros(3)))], 0, NUMPY)
+        assert np.mean(restore(source, wall, NUMPY) != wall) < 2e-3
+
+
+def test_a_rod_that_a_single_view_measured_and_the_surface_lost_is_not_believed() -> None:
+    """In one view as in many: it may be there."""
+    view = View(with_a_rod(0)[0], CAMERA, Pose(np.eye(3), np.zeros(3)))
+    found = fuse([view], alpha=(20.0, 40.0), min_confidence=0.0, backend="numpy")
+    lost = found.depth[:, 50] > (NEAR + FAR) / 2
+    assert lost.mean() > 0.5
+    assert (found.confidence[:, 50][lost] <= 0.5).mean() > 0.9

@@ -31,6 +31,7 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import PASSES, ratio
+from cfusion.auto.small_parts import FEWEST_OF_A_ROD
 from cfusion.auto.surface import alike_around, nearest_around, shown, where_known
 from cfusion.auto.uncertainty import relief_beyond_slope
 from cfusion.kernels.contract import Backend, Floats, Mask
@@ -50,7 +51,6 @@ CONFIRMED = 1.5  # supporting views below which a pixel has but one
 EDGE, REACH = 6.0, 2  # noise scales of a step, and pixels from it
 MOST_BENT = 20.0  # noise scales: limit for maps without noise
 HALF = 0.5  # Jeffreys' prior
-FEWEST_OF_A_ROD = 2  # of eight neighbours that measured the same
 FEWEST_ALIKE = 4  # of eight neighbours: fewer are no surface, but a spot of the outliers of one view
 
 
@@ -89,7 +89,7 @@ def confidence(
         step, bend = _unless_outlined(depth, noise, *outlined, step, bend)
     edge = _against(edge, step, around if many and misplaced else noise, noise, hidden)
     out = _probability(support, contradiction, depth, mass, heaped, edge, bend, unsure, usual, told=told, many=many)
-    if own is not None and many:
+    if own is not None:
         front = _in_front(own, depth, noise)
         out = _unless_in_front(out, front, wide_parts(front, backend))
     return _unless_alone(out, support, measured, step) if len(evidence.support) >= MORE else out

@@ -4,7 +4,8 @@ A small part costs more as an edge than as an error of the few views that see it
 the wrong surface and see something else, so that no later fit brings it back. But the reference measured it: where the
 nearest views, read at its measurements, see them rather than the surface, the surface takes them over. A part in front
 of the surface only has to be seen: a view may see both, past each other, but the reference sees the first on its ray.
-A rod is a part in front of all surfaces beside it, down to a width of one pixel; views may be read just past it.
+A rod is a part in front of all surfaces beside it, down to a width of one pixel; views may be read just past it. Of a
+single view whose errors are those of single pixels, rods stay: an outlier has no neighbours like it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ FEWER, ALIKE = 5.5, 0.15  # unless errors of neighbouring pixels are hardly alik
 APART = 1.0  # pixels: a view that reads both at one pixel measures the same again, also what is wrong,
 NEARER = 0.25  # unless errors are hardly alike: a copy of the reference still does not count
 SAME = 4.0  # noise scales: pixels of one rod
+FEWEST_OF_A_ROD = 2  # of a pixel's eight neighbours
 VOTERS = 4  # other views, if they hardly err: a rod is hidden from some, and others miss it between their pixels
 UNKNOWN = 2.0  # noise scales: misfit of a surface behind the part, which may be seen past it: no evidence against it
 OTHER = 6.0  # noise scales: a measurement further from the surface is of another one
@@ -59,6 +61,8 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     elsewhere = _elsewhere(away[0], np.float32(OTHER * own_scale))
     quiet = own_scale < blind
     alone = quiet or autocorrelation(away, lag=1, where=elsewhere[0] < 0.5) < ALIKE  # errors of single pixels
+    if source.n_views == 1:
+        return _with_rods(surface, own[0], unit, max(own_scale, blind), backend) if alone else surface
     (around,) = window_sums(elsewhere, THIN, backend)
     core, some = _most_of(around, np.float32(FEWER if alone else MOST))
     thick = core
@@ -92,6 +96,13 @@ def restore(source: Source, surface: DepthMap, backend: Backend) -> DepthMap:
     return _or_unseen(found, part, wide_parts(part != surface, backend), some_views(read.seen, others))
 
 
+def _with_rods(surface: DepthMap, own: DepthMap, unit: Floats, scale: float, backend: Backend) -> DepthMap:
+    """The surface (H, W) with rods as one view measured them; what is wider may be blobs of outliers."""
+    rods = _rods(surface, own, unit, np.float32(OTHER * scale), np.float32(SAME * scale))
+    found: DepthMap = _where_thin(rods, wide_parts(rods, backend), own, surface)
+    return found
+
+
 @one_pass
 def _elsewhere(away: Floats, limit: np.float32) -> Floats:
     """1 where the measurement is further than the limit from the surface, (1, H, W)."""
@@ -113,9 +124,22 @@ def _or_rods(core: Floats, surface: DepthMap, own: DepthMap, unit: Floats, scale
     A pixel of a jagged outline is beside a surface of its own depth; a rod is not, however thin. And their number.
     """
     in_front = (nearest_around(surface) - own) / unit > np.float32(OTHER) * scale
-    rod = in_front & (alike_around(own, np.float32(SAME) * scale * unit) >= 2)
+    rod = in_front & (alike_around(own, np.float32(SAME) * scale * unit) >= FEWEST_OF_A_ROD)
     both = (core[0] > 0) | rod
     return np.stack([both.astype(np.float32)]), both.sum()
+
+
+@one_pass
+def _rods(surface: DepthMap, own: DepthMap, unit: Floats, limit: np.float32, same: np.float32) -> Mask:
+    """Pixels (H, W) measured in front of all surfaces around them, as two neighbours at the same depth are."""
+    front = np.where((nearest_around(surface) - own) / unit > limit, own, np.float32(np.nan))
+    out: Mask = alike_around(front, same * unit) >= FEWEST_OF_A_ROD
+    return out
+
+
+@one_pass
+def _where_thin(rods: Mask, wide: Floats, own: DepthMap, surface: DepthMap) -> DepthMap:
+    return np.where(rods & (wide < 0.5), own, surface)
 
 
 @one_pass
