@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
-from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
 from cfusion.auto.belief import confidence, shares_of_surface
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.folds import in_groups, most_alike
@@ -483,6 +483,23 @@ def test_holes_of_one_place_and_by_chance_are_filled() -> None:
     filled = result.provenance == 0
     assert filled.sum() > 50
     assert np.isfinite(result.depth[5:-5, 10:-10]).all()
+
+
+@pytest.mark.parametrize(("apart", "filled"), [(0.002, True), (0.08, False)])
+@pytest.mark.parametrize("distance", [3.0, 300.0])
+def test_the_distance_of_parallel_cameras_is_no_other_place(apart: float, filled: bool, distance: float) -> None:
+    """Their depth has no zero: wherever a camera stands along its rays, only the directions of these differ."""
+    rng, camera = np.random.default_rng(0), Orthographic(0.05, 39.5, 29.5, 80, 60)
+    x, views = 0.05 * (np.arange(80) - 39.5), []
+    for angle in apart * np.arange(-3, 4):
+        turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+        depth = np.where(x / np.cos(angle) % 0.75 < 0.5, distance + np.tan(angle) * x, np.nan)
+        depth = depth + rng.normal(0, 0.01, (60, 80))
+        depth[rng.random(depth.shape) < 0.03] = np.nan
+        views.append(View(depth.astype(np.float32), camera, Pose(turn, -distance * turn[:, 2])))
+    known = np.isfinite(fuse(views, backend="cpu", check=False).depth)
+    assert known[:, x % 0.75 < 0.5].mean() > 0.97
+    assert known[:, x % 0.75 >= 0.5].mean() == pytest.approx(1.0 if filled else 0.0, abs=0.03)
 
 
 def test_the_share_of_holes_that_is_surface_is_that_of_measured_pixels_seen_as_often() -> None:
