@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
 from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
+from cfusion.auto import belief
 from cfusion.auto.belief import confidence, shares_of_surface
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.folds import in_groups, most_alike
@@ -483,6 +484,22 @@ def test_holes_of_one_place_and_by_chance_are_filled() -> None:
     filled = result.provenance == 0
     assert filled.sum() > 50
     assert np.isfinite(result.depth[5:-5, 10:-10]).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (5, 50), (50, 3), (2, 3), (1, 20), (1, 1)])
+@pytest.mark.parametrize("slope", [(0.0, 0.1), (0.1, 0.0), (-0.08, 0.08)])
+def test_a_plane_hides_no_step_beside_the_border_either(shape: tuple[int, int], slope: tuple[float, float]) -> None:
+    """The image's border ends the wider range first: there it is fewer times that of the pixels around."""
+    backend, (row, column) = kernels.load("cpu"), np.indices(shape)
+    depth = (8 + slope[0] * row + slope[1] * column).astype(np.float32)
+    depth[:, shape[1] // 2 + 12 :] += 1.0  # what a step of any plane is, far enough from it
+    ranges = [backend.local_depth_range(depth, radius) for radius in (belief.REACH, belief.FURTHER * belief.REACH)]
+    hidden = belief._hidden(np.zeros(shape, np.bool_), *ranges, depth)
+    assert hidden.dtype == np.float32
+    beside = abs(np.arange(shape[1]) + 0.5 - (shape[1] // 2 + 12)) < belief.FURTHER * belief.REACH
+    assert np.abs(hidden[:, ~beside]).max(initial=0.0) == 0
+    if shape == (40, 50):
+        assert hidden[:, shape[1] // 2 + 11].min() > 0.3
 
 
 @pytest.mark.parametrize(("apart", "filled"), [(0.002, True), (0.08, False)])
