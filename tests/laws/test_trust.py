@@ -486,6 +486,15 @@ def test_holes_of_one_place_and_by_chance_are_filled() -> None:
     assert np.isfinite(result.depth[5:-5, 10:-10]).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("step", [0.0, 3.0])
+def test_registered_maps_of_zeros_stay_known_whatever_their_camera(step: float) -> None:
+    """They are of any sign: a step relative to the depth says nothing about those that are not ahead of the camera."""
+    maps = np.where(np.arange(30) < 15, 0.0, step) + np.zeros((5, 20, 1))
+    for camera in (None, Pinhole(50, 50, 14.5, 9.5, 30, 20), Orthographic(0.1, 14.5, 9.5, 30, 20)):
+        assert np.isfinite(fuse_stack(Stack(maps.astype(np.float32), camera=camera), backend="cpu").depth).all()
+
+
 @pytest.mark.parametrize("shape", [(40, 50), (5, 50), (50, 3), (2, 3), (1, 20), (1, 1)])
 @pytest.mark.parametrize("slope", [(0.0, 0.1), (0.1, 0.0), (-0.08, 0.08)])
 def test_a_plane_hides_no_step_beside_the_border_either(shape: tuple[int, int], slope: tuple[float, float]) -> None:

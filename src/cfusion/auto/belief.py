@@ -136,7 +136,10 @@ def _hidden(step: Mask, around: Floats, further: Floats, depth: DepthMap) -> Flo
     around, further = (np.where(np.isfinite(each), each, np.float32(0)) for each in (around, further))
     times = _times_of_a_plane(depth)
     beyond = (times * around - further) / np.maximum(times - np.float32(1), np.float32(SMALL))
-    out: Floats = np.where(step, np.float32(0), _log_times(beyond, np.float32(LEAST_RELIEF) * depth))
+    ahead = np.where(
+        depth > np.float32(SMALL), depth, np.float32(np.inf)
+    )  # registered maps may have a camera and be of any sign
+    out: Floats = np.where(step, np.float32(0), _log_times(beyond, np.float32(LEAST_RELIEF) * ahead))
     return out
 
 
