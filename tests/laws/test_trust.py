@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("embreex", reason="the scenes of these laws are ray-cast")
 
-from cfusion import Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
+from cfusion import Orthographic, Pinhole, Pose, Result, Stack, View, fuse, fuse_stack, kernels
+from cfusion.auto import belief
 from cfusion.auto.belief import confidence, shares_of_surface
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.folds import in_groups, most_alike
@@ -483,6 +484,48 @@ def test_holes_of_one_place_and_by_chance_are_filled() -> None:
     filled = result.provenance == 0
     assert filled.sum() > 50
     assert np.isfinite(result.depth[5:-5, 10:-10]).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("step", [0.0, 3.0])
+def test_registered_maps_of_zeros_stay_known_whatever_their_camera(step: float) -> None:
+    """They are of any sign: a step relative to the depth says nothing about those that are not ahead of the camera."""
+    maps = np.where(np.arange(30) < 15, 0.0, step) + np.zeros((5, 20, 1))
+    for camera in (None, Pinhole(50, 50, 14.5, 9.5, 30, 20), Orthographic(0.1, 14.5, 9.5, 30, 20)):
+        assert np.isfinite(fuse_stack(Stack(maps.astype(np.float32), camera=camera), backend="cpu").depth).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (5, 50), (50, 3), (2, 3), (1, 20), (1, 1)])
+@pytest.mark.parametrize("slope", [(0.0, 0.1), (0.1, 0.0), (-0.08, 0.08)])
+def test_a_plane_hides_no_step_beside_the_border_either(shape: tuple[int, int], slope: tuple[float, float]) -> None:
+    """The image's border ends the wider range first: there it is fewer times that of the pixels around."""
+    backend, (row, column) = kernels.load("cpu"), np.indices(shape)
+    depth = (8 + slope[0] * row + slope[1] * column).astype(np.float32)
+    depth[:, shape[1] // 2 + 12 :] += 1.0  # what a step of any plane is, far enough from it
+    ranges = [backend.local_depth_range(depth, radius) for radius in (belief.REACH, belief.FURTHER * belief.REACH)]
+    hidden = belief._hidden(np.zeros(shape, np.bool_), *ranges, depth)
+    assert hidden.dtype == np.float32
+    beside = abs(np.arange(shape[1]) + 0.5 - (shape[1] // 2 + 12)) < belief.FURTHER * belief.REACH
+    assert np.abs(hidden[:, ~beside]).max(initial=0.0) == 0
+    if shape == (40, 50):
+        assert hidden[:, shape[1] // 2 + 11].min() > 0.3
+
+
+@pytest.mark.parametrize(("apart", "filled"), [(0.002, True), (0.08, False)])
+@pytest.mark.parametrize("distance", [3.0, 300.0])
+def test_the_distance_of_parallel_cameras_is_no_other_place(apart: float, filled: bool, distance: float) -> None:
+    """Their depth has no zero: wherever a camera stands along its rays, only the directions of these differ."""
+    rng, camera = np.random.default_rng(0), Orthographic(0.05, 39.5, 29.5, 80, 60)
+    x, views = 0.05 * (np.arange(80) - 39.5), []
+    for angle in apart * np.arange(-3, 4):
+        turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+        depth = np.where(x / np.cos(angle) % 0.75 < 0.5, distance + np.tan(angle) * x, np.nan)
+        depth = depth + rng.normal(0, 0.01, (60, 80))
+        depth[rng.random(depth.shape) < 0.03] = np.nan
+        views.append(View(depth.astype(np.float32), camera, Pose(turn, -distance * turn[:, 2])))
+    known = np.isfinite(fuse(views, backend="cpu", check=False).depth)
+    assert known[:, x % 0.75 < 0.5].mean() > 0.97
+    assert known[:, x % 0.75 >= 0.5].mean() == pytest.approx(1.0 if filled else 0.0, abs=0.03)
 
 
 def test_the_share_of_holes_that_is_surface_is_that_of_measured_pixels_seen_as_often() -> None:

@@ -21,7 +21,7 @@ from cfusion.auto.reading import read_surface, residual_sizes
 from cfusion.auto.rounding import rounding_of, steps_of
 from cfusion.auto.settings import NO_NOISE
 from cfusion.auto.surface import local_slope
-from cfusion.geometry import Pinhole
+from cfusion.geometry import Orthographic, Pinhole
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.depth_noise import DepthNoise
 from cfusion.kernels.one_pass import one_pass
@@ -138,8 +138,15 @@ def _read(source: Source, found: Fit, backend: Backend) -> tuple[Reading, DepthN
 
 
 def _from_many_places(source: Source, depth: Floats, backend: Backend) -> bool:
-    """Whether at least half of the other views look from elsewhere than the reference."""
-    pixels, counts = backend.medians(some_columns(source.parallax(depth, backend) * depth, SCALE_SAMPLE))
+    """Whether at least half of the other views look from elsewhere than the reference.
+
+    Parallel rays have no zero of depth: their directions are apart if they are over a depth as large as the image.
+    """
+    camera = source.frame.camera
+    moved = some_columns(source.parallax(depth, backend), SCALE_SAMPLE)
+    reach = max(depth.shape) * camera.pixel_size if isinstance(camera, Orthographic) else None
+    moved = moved * (some_columns(depth, SCALE_SAMPLE) if reach is None else np.float32(reach))
+    pixels, counts = backend.medians(moved)
     apart = sum(count > 0 and each >= APART for each, count in zip(pixels, counts, strict=True))
     return 2 * apart >= source.n_views - 1
 

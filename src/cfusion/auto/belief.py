@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap
+from cfusion.arrays import SMALL, DepthMap
 from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.outlines import wide_parts
@@ -36,7 +36,7 @@ from cfusion.auto.surface import alike_around, nearest_around, shown, where_know
 from cfusion.auto.uncertainty import relief_beyond_slope
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
-from cfusion.kernels.tracing import neighbour
+from cfusion.kernels.tracing import last_place, neighbour, row_and_column
 
 # Close to a logistic regression on the design half of 7-Scenes, toy cars, KITTI and meshes, with equal weights. The
 # offset leaves a pixel that eleven views contradict and none supports below 0.1.
@@ -82,8 +82,9 @@ def confidence(
     told, many = bool(told and usual > 0), len(evidence.support) >= FEWEST_VIEWS
     bend = out_of_line(depth, noise)
     whole = backend.arrays.ascontiguousarray(depth)
-    around, further = (backend.local_depth_range(whole, radius) for radius in (REACH, FURTHER * REACH))
-    hidden = _hidden(step, around, further, depth) if many and perspective else None
+    around, hidden = backend.local_depth_range(whole, REACH) if many else noise, None
+    if many and perspective:
+        hidden = _hidden(step, around, backend.local_depth_range(whole, FURTHER * REACH), depth)
     if many and outlines_of is not None:
         outlined = evidence.support[outlines_of], evidence.weights[outlines_of]
         step, bend = _unless_outlined(depth, noise, *outlined, step, bend)
@@ -133,8 +134,27 @@ def _hidden(step: Mask, around: Floats, further: Floats, depth: DepthMap) -> Flo
     `around` and `further` are ranges of depths, the latter within FURTHER times as many pixels.
     """
     around, further = (np.where(np.isfinite(each), each, np.float32(0)) for each in (around, further))
-    beyond = (np.float32(FURTHER) * around - further) / np.float32(FURTHER - 1)
-    out: Floats = np.where(step, np.float32(0), _log_times(beyond, np.float32(LEAST_RELIEF) * depth))
+    times = _times_of_a_plane(depth)
+    beyond = (times * around - further) / np.maximum(times - np.float32(1), np.float32(SMALL))
+    ahead = np.where(depth > np.float32(SMALL), depth, np.float32(np.inf))  # registered maps may be of any sign
+    out: Floats = np.where(step, np.float32(0), _log_times(beyond, np.float32(LEAST_RELIEF) * ahead))
+    return out
+
+
+def _times_of_a_plane(depth: DepthMap) -> Floats:
+    """How many times the range within REACH a plane has within FURTHER times that, at least: beside the border fewer.
+
+    One where the border ends both.
+    """
+    times: Any = np.float32(FURTHER)
+    for place, last in zip(row_and_column(depth), last_place(depth), strict=True):
+        at = place.astype(np.int32)
+        near, far = (
+            (np.minimum(at + each, last) - np.maximum(at - each, 0)).astype(np.float32)
+            for each in (REACH, FURTHER * REACH)
+        )
+        times = np.minimum(times, np.where(near > 0, far / np.maximum(near, np.float32(1)), np.float32(FURTHER)))
+    out: Floats = times
     return out
 
 
