@@ -161,7 +161,7 @@ class Check:
 
     @property
     def caution(self) -> str | None:
-        """The sentence if another convention clearly fits better, or views disagree about scale or a pose; else None."""
+        """The sentence if another convention clearly fits better, or views disagree on scale or a pose; else None."""
         if self.misplaced is not None:
             return self.sentence
         if self.too_close or self.by_chance or (self.fits_as_stated and self.scales is None):
