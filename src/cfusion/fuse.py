@@ -48,8 +48,8 @@ def fuse(
         reference: index of the view to fuse into.
         backend: `cuda`, `cpu`, `numpy`, or `auto`: the fastest that runs here.
         progress: called with a `Progress` from time to time.
-        check: warn where poses, K or depths seem to break a convention, as inverted poses do (a quarter of a second;
-            maps on a GPU are not checked).
+        check: warn where poses, K or depths seem to break a convention, as inverted poses do, or the reference's pose
+            alone is wrong (a quarter of a second; maps on a GPU are not checked).
         parameters: of the method, by name; `METHODS[name].parameters()` and docs/choosing.md list them.
 
     Examples:
@@ -63,14 +63,14 @@ def fuse(
     """
     began = time.perf_counter()
     if reference is None:
-        reference = getattr(views, "reference", None)
+        reference = _named_reference(views)
     views = _checked(views)
     chosen = refine(methods.get(method), parameters)
     loaded = kernels.load(backend)
     index = reference_index(views, reference)
     seen = views[index]
     if check:
-        warn_of_conventions(views, "The result is")
+        warn_of_conventions(views, "The result is", index)
 
     def run(window: Window | None, method: Method) -> Result:
         given = views
@@ -116,7 +116,7 @@ def fuse_many(
     chosen, loaded = refine(methods.get(method), parameters), kernels.load(backend)
     groups: Iterable[Sequence[View]] = (list(each) if isinstance(each, Iterator) else each for each in bundles)
     if check:
-        groups = warning_once(groups, lambda views: views)
+        groups = warning_once(groups, lambda views: views, reference)
     for _, outcome in fuse_each(groups, lambda views: views, chosen, loaded, reference=reference):
         if isinstance(outcome, Exception):
             raise outcome
@@ -264,30 +264,41 @@ def _checked(views: Iterable[View]) -> Sequence[View]:
     return views
 
 
-def warn_of_conventions(views: Sequence[View], result: str, stacklevel: int = 3) -> bool:
+def warn_of_conventions(
+    views: Sequence[View], result: str, reference: int | None = None, *, stacklevel: int = 3
+) -> bool:
     """Whether a few views can tell: wrong conventions, which nothing else would reveal, are then warned of.
 
-    Maps on a GPU are not looked at.
+    So is a wrong pose of the reference, if it is given. Maps on a GPU are not looked at.
     """
     from cfusion.datasets.check import quick_check
 
     if len(views) == 0 or not isinstance(views[len(views) // 2].depth, np.ndarray):
         return False
-    found = quick_check(views)
+    found = quick_check(views, reference)
     if found is not None and found.caution:
         as_given = "of the data as given; cfusion.datasets.check tells more, check=False asks nothing."
         warnings.warn(f"{found.caution} {result} {as_given}", CFusionWarning, stacklevel=stacklevel)
     return found is not None and not found.too_close
 
 
-def warning_once(tasks: Iterable[Item], read: Callable[[Item], Sequence[View]]) -> Iterator[Item]:
+def warning_once(
+    tasks: Iterable[Item], read: Callable[[Item], Sequence[View]], reference: int | None
+) -> Iterator[Item]:
     """The tasks as they are, for `fuse_each`; until the views of one can tell, their conventions are looked at."""
     told = False
     for task in tasks:
         if not told:
             with suppress(CFusionError):  # a mistake is told when the task is fused
-                told = warn_of_conventions(_checked(read(task)), "Results are", stacklevel=5)
+                views = _checked(read(task))
+                index = reference_index(views, _named_reference(views) if reference is None else reference)
+                told = warn_of_conventions(views, "Results are", index, stacklevel=5)
         yield task
+
+
+def _named_reference(views: object) -> int | None:
+    """The view that a data set says to fuse into."""
+    return getattr(views, "reference", None)
 
 
 def _all_unknown(depth: DepthMap) -> bool:

@@ -82,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         fix = None if found.fits_as_stated else Correction.of(found.best.hypothesis)
         if fix is not None:
             print(f"To read it this way, {correction.advice(correction.chosen(arguments), fix)}")
-    return 0 if found.fits_as_stated and not found.is_sure else ANOTHER_FITS
+    sound = found.fits_as_stated and found.misplaced is None and not found.is_sure
+    return 0 if sound else ANOTHER_FITS
 
 
 def _of_each_view(scales: "Scales") -> str:

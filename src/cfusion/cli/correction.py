@@ -74,11 +74,14 @@ def advice(asked: "Correction", found: "Correction | None") -> str:
     return f"pass {both.options} instead of {asked.options}" if both.options else f"leave {asked.options} out"
 
 
-def require_plausible(views: "Dataset", asked: "Correction", *, force: bool) -> None:
-    """Refuse data that certainly follow another convention than stated, or asked for; warn if it is likely."""
+def require_plausible(views: "Dataset", asked: "Correction", reference: int | None = None, *, force: bool) -> None:
+    """Refuse data that certainly follow another convention than stated, or asked for; warn if it is likely.
+
+    A wrong pose of the reference alone, if one is given, is warned of.
+    """
     from cfusion.datasets.check import Correction, quick_check
 
-    found = quick_check(views)
+    found = quick_check(views, reference)
     if found is None:
         return
     aligned = "pass --align-scales"

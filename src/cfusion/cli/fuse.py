@@ -2,8 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cfusion.cli import correction, kitti, mosaic, output, report, sequence, settings, talk
+
+if TYPE_CHECKING:
+    from cfusion.datasets.dataset import Dataset
 
 NAME, SUMMARY = "fuse", "fuse depth maps and write the result"
 # Written out because importing the table of methods is slow and --help does not need it; a test compares the two.
@@ -48,7 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
     from cfusion.fuse import fuse
     from cfusion.io.atomic import require_writable
     from cfusion.parameters import refine
-    from cfusion.source import reference_index
     from cfusion.view.sections import sentences
 
     sequence.check_options(arguments)
@@ -73,15 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         views = read(arguments.bundle, format=arguments.format, options=options)
         views = correction.corrected(arguments, views)
-        correction.require_plausible(views, correction.chosen(arguments), force=arguments.force)
+        into = None if arguments.every is not None else _into(arguments, views)
+        correction.require_plausible(views, correction.chosen(arguments), into, force=arguments.force)
     if views.sentence and not (arguments.quiet or arguments.json):
         print(shown(views.sentence))
     if arguments.every is not None:
         return sequence.run(arguments, views, formats, parameters, made_by, place)
-    reference = views.reference if arguments.reference is None else arguments.reference
-    reference_index(views, reference)  # reports a mistake before anything is compiled
+    reference = _into(arguments, views)  # reports a mistake before anything is compiled
     read_once = tuple(views)  # fusion reads them several times
-    pixels = float(read_once[reference_index(views, reference)].depth.size)
+    pixels = float(read_once[reference].depth.size)
     with showing(arguments.method, quiet=arguments.quiet) as progress:
         progress.plan(parts.of_fuse(arguments.method, pixels, len(views), page=not arguments.no_report))
         with kernels_ready([arguments.method], arguments.backend, progress):
@@ -118,3 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.no_report:
             print(f"open {arguments.output / report.PAGE}")
     return 0
+
+
+def _into(arguments: argparse.Namespace, views: "Dataset") -> int:
+    """The index of the view to fuse into."""
+    from cfusion.source import reference_index
+
+    return reference_index(views, views.reference if arguments.reference is None else arguments.reference)

@@ -76,7 +76,7 @@ def fuse_every(
         return tuple(kept[other] for other in graph.bundle(number))
 
     def each() -> Iterator[Result]:
-        tasks = warning_once(chosen, bundle) if check and given else chosen
+        tasks = warning_once(chosen, bundle, 0) if check and given else chosen
         for number, outcome in fuse_each(tasks, bundle, refined, loaded):
             if isinstance(outcome, Result):
                 yield outcome

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from cfusion.datasets.check.affine import FEW_TURNS, TURNS
 from cfusion.datasets.check.axes import EVERY_AXES, OPENCV, OPENGL, ROS, described
 from cfusion.datasets.check.factor import EVERY, NEEDED_OVERLAP, best_factor, cost_of
-from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, Samples, nearest_kept
+from cfusion.datasets.check.reference import Misplaced, misplaced
+from cfusion.datasets.check.reprojection import (
+    FEWEST,
+    STATED,
+    Hypothesis,
+    Meaning,
+    Residuals,
+    Samples,
+    nearest_kept,
+    percent,
+)
 from cfusion.datasets.check.scales import Scales, view_scales, view_shifts
 from cfusion.errors import InputError
 from cfusion.geometry import View
@@ -101,6 +111,7 @@ class Check:
     scales: Scales | None = None  # None unless the views disagree about scale
     known: float = 1.0  # share of the pixels with a depth
     chance: float = float("inf")  # median relative difference of the depths of two pixels
+    misplaced: Misplaced | None = None  # the reference, if its pose alone is wrong
 
     @property
     def stated(self) -> Fit:
@@ -150,7 +161,9 @@ class Check:
 
     @property
     def caution(self) -> str | None:
-        """The sentence if another convention clearly fits better, or the views disagree about scale; else None."""
+        """The sentence if another convention clearly fits better, or views disagree on scale or a pose; else None."""
+        if self.misplaced is not None:
+            return self.sentence
         if self.too_close or self.by_chance or (self.fits_as_stated and self.scales is None):
             return None
         return self.sentence if self.scales is not None or self.is_clear else None
@@ -158,7 +171,9 @@ class Check:
     @property
     def sentence(self) -> str:
         """The result with its evidence, in one sentence."""
-        here = f"{_percent(self.stated.residual)} median depth residual, {_percent(self.stated.overlap)} overlap"
+        if self.misplaced is not None:
+            return self.misplaced.sentence
+        here = f"{percent(self.stated.residual)} median depth residual, {percent(self.stated.overlap)} overlap"
         if self.too_close:
             return (
                 f"The views are too close together to decide (parallax {self.parallax:.2g} pixels; {here}); "
@@ -177,20 +192,23 @@ class Check:
         best = self.best
         how = "clearly" if self.is_clear else "slightly"
         return (
-            f"The data fit {how} better with: {best.hypothesis.name} ({_percent(best.residual)} median depth residual, "
-            f"{_percent(best.overlap)} overlap; as stated {here}; {_percent(best.votes)} of the deciding pixels)."
+            f"The data fit {how} better with: {best.hypothesis.name} ({percent(best.residual)} median depth residual, "
+            f"{percent(best.overlap)} overlap; as stated {here}; {percent(best.votes)} of the deciding pixels)."
         )
 
 
 def check(views: Sequence[View], samples: int = SAMPLES) -> Check:
     """Compare all hypotheses on some pairs of views; takes a few seconds for 60 frames of 640 x 480."""
-    return _compared(Samples(views, samples), TURNS)
+    drawn, named = Samples(views, samples), getattr(views, "reference", None)
+    reference = len(views) // 2 if named is None else named
+    return _compared(drawn, TURNS, misplaced(_few(views, reference), reference))
 
 
-def quick_check(views: Sequence[View]) -> Check | None:
-    """The same on a few views and pixels; None if nothing can be compared."""
+def quick_check(views: Sequence[View], reference: int | None = None) -> Check | None:
+    """The same on a few views and pixels, around the reference if it is given; None if nothing can be compared."""
     try:
-        return _compared(Samples(views, FEW_SAMPLES, frames=FEW_FRAMES), FEW_TURNS)
+        samples = _few(views, reference)
+        return _compared(samples, FEW_TURNS, None if reference is None else misplaced(samples, reference))
     except InputError:  # one view, or not perspective
         return None
 
@@ -201,7 +219,12 @@ def warning(views: Sequence[View]) -> str | None:
     return None if found is None else found.caution
 
 
-def _compared(samples: Samples, turns: int) -> Check:
+def _few(views: Sequence[View], around: int | None) -> Samples:
+    """A few pixels of a few views around one of them."""
+    return Samples(views, FEW_SAMPLES, frames=FEW_FRAMES, around=around)
+
+
+def _compared(samples: Samples, turns: int, odd: Misplaced | None) -> Check:
     searched = [_best_factor(samples, meaning) for meaning in (Meaning.z, Meaning.disparity)]
     scaled = [
         replace(STATED, name=_factor_name(factor), factor=factor)
@@ -222,21 +245,26 @@ def _compared(samples: Samples, turns: int) -> Check:
         Fit(hypothesis, found.median, found.overlap, *_votes(agreed, agreement[0], able, judged[0]))
         for hypothesis, found, agreed, able in zip(hypotheses, residuals, agreement, judged, strict=True)
     )
-    best = _champion(residuals, agreement, judged)
+    able = [
+        fits and not (each.order and _is_of_one_view(samples, found, residuals[0]))
+        for each, found, fits in zip(hypotheses, residuals, judged, strict=True)
+    ]
+    best = _champion(residuals, agreement, able)
     parallax = samples.parallax(STATED)
     there = samples.parallax(hypotheses[best])
     farther = hypotheses[best].factor > 1 or hypotheses[best].meaning is Meaning.disparity
     farther = farther and fits[0].residual < BY_CHANCE
     if max(parallax, there, samples.turn()) < TOO_CLOSE or (farther and there < TOO_CLOSE):
         best = 0  # without parallax views meet wherever they are
-    scales = _scales(samples, fits[0], fits[best], turns)
+    scales = _scales(samples, fits[0], fits[best], turns) if odd is None else None
     return Check(
         fits,
-        fits[0 if scales else best],
+        fits[0 if scales or odd else best],
         max(parallax, scales.parallax if scales else 0.0),
         scales,
         samples.known,
         samples.chance,
+        odd,
     )
 
 
@@ -311,6 +339,28 @@ def _champion(residuals: Sequence[Residuals], agreement: Sequence[NDArray[np.flo
     return champion
 
 
+def _is_of_one_view(samples: Samples, ours: Residuals, stated: Residuals) -> bool:
+    """Whether the poses of another order fit better in one view only: an odd one, which they move or drop at an end.
+
+    On a uniform orbit another order is only another world frame: without the odd view it explains nothing. Of three
+    views, without one, no pair may be left that has poses under both: then different pairs are compared.
+    """
+    met = np.isfinite(ours.values)
+    for view in range(len(samples.starts)):
+        others = (samples.source != view) & (samples.target != view)
+        enough = (others & met).sum() >= FEWEST
+        here, there = (others & met,) * 2 if enough else (met, others)
+        if not _middle(ours.values[here]) < MATERIAL * _middle(stated.values[there]):
+            return True
+    return False
+
+
+def _middle(values: NDArray[np.float64]) -> float:
+    """The median size; inf of what hits no known depth."""
+    sizes = np.abs(values)
+    return float(np.median(np.where(np.isfinite(sizes), sizes, np.inf))) if sizes.size else float("inf")
+
+
 def _agreement(residuals: Residuals, finest: float) -> NDArray[np.float64]:
     """Agreement of each sample, 0 to 1: the share of thresholds above its residual; 0 if it hits an unknown depth.
 
@@ -377,11 +427,3 @@ def _factor_name(factor: float) -> str:
     amount = max(factor, 1 / factor) if known is None else known
     why = "" if known is None else f" ({FACTORS[known]})"
     return f"depths {'multiplied' if factor > 1 else 'divided'} by {amount:.5g}{why}"
-
-
-def _percent(share: float) -> str:
-    if not np.isfinite(share):
-        return "no"
-    if share >= 10:
-        return f"{100 * share:.0f} %"
-    return "under 0.001 %" if share < 1e-5 else f"{100 * share:.{2 if share < 0.1 else 3}g} %"

@@ -1,6 +1,7 @@
 """Samples of views, projected into neighbouring views under a hypothesis about the convention."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -89,6 +90,15 @@ class Residuals:
         return float(np.sqrt(hit).mean()) if hit.size else float("inf")
 
 
+def percent(share: float) -> str:
+    """A share or relative difference in words."""
+    if not np.isfinite(share):
+        return "no"
+    if share >= 10:
+        return f"{100 * share:.0f} %"
+    return "under 0.001 %" if share < 1e-5 else f"{100 * share:.{2 if share < 0.1 else 3}g} %"
+
+
 def nearest_kept(ours: Coordinates, theirs: Coordinates) -> bool:
     """Whether the samples that agree best do so as well under ours as under theirs, by `sizes`.
 
@@ -115,9 +125,13 @@ def orders(count: int) -> tuple[Indices, ...]:
 class Samples:
     """M pixels of some views, each with another view to project it into, in flat arrays."""
 
-    def __init__(self, views: Sequence[View], count: int, *, frames: int = FEW, seed: int = 0) -> None:
+    def __init__(
+        self, views: Sequence[View], count: int, *, frames: int = FEW, seed: int = 0, around: int | None = None
+    ) -> None:
         views = views_of(views, "a check")
-        groups = _groups(len(views), frames)
+        if around is not None and not 0 <= around < len(views):
+            raise InputError(f"view {around} is not one of the {len(views)} views; give one from 0")
+        groups = _groups(len(views), frames, around)
         numbers = sorted({number for group in groups for number in group})
         loaded = [views[number] for number in numbers]
         views_of(loaded, "a check")
@@ -150,6 +164,14 @@ class Samples:
     def has_order(self, order: int) -> bool:
         """Whether the poses of another order are known, and differ from those given."""
         return bool(self.others) and not np.array_equal(self.others[order - 1][1], self.translations)
+
+    def among(self, chosen: NDArray[np.bool_]) -> "Samples":
+        """Some of the samples, of the same views."""
+        few = copy(self)
+        few.pair, few.source, few.target = self.pair[chosen], self.source[chosen], self.target[chosen]
+        few.column, few.row, few.depth = self.column[chosen], self.row[chosen], self.depth[chosen]
+        few.rotations, few.translations, few._kept = self.rotations.copy(), self.translations.copy(), {}
+        return few
 
     def forget(self) -> None:
         """Drop cached projections after a change of the depths."""
@@ -290,16 +312,23 @@ class Samples:
         return np.where(largest - smallest < SMOOTH * largest, above + b * (below - above), nearest)
 
 
-def _groups(count: int, frames: int) -> list[list[int]]:
-    """Groups of views that are compared with each other: all of a few, else near and distant frames at some places."""
+def _groups(count: int, frames: int, around: int | None = None) -> list[list[int]]:
+    """Groups of views that are compared with each other: all of a few, else near and distant frames at some places.
+
+    A few of many are those around one of them, which is the middle one unless given.
+    """
     if count < 2:
         raise InputError(f"a check needs two views of the same surface; {count} was given")
     if count <= frames:
         return [list(range(count))]
-    if frames < FEW:  # a few of many, around the middle one
+    if frames < FEW:
         span = min(count, OFFSETS[-1])
-        first = (count - span) // 2
-        return [sorted({first + int(offset) for offset in np.linspace(0, span - 1, frames)})]
+        middle = count // 2 if around is None else around
+        first = min(max(middle - span // 2, 0), count - span)
+        chosen = first + np.linspace(0, span - 1, frames).astype(int)
+        if around is not None:
+            chosen[np.argmin(np.abs(chosen - around))] = around
+        return [sorted({int(each) for each in chosen})]
     starts = np.linspace(0, count - 1 - OFFSETS[-1], GROUPS) if count > OFFSETS[-1] + GROUPS else [0.0]
     return [sorted({min(count - 1, int(start) + offset) for offset in OFFSETS}) for start in starts]
 
