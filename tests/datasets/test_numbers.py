@@ -10,8 +10,8 @@ import pytest
 
 from cfusion import Pinhole, Pose, View
 from cfusion.datasets import reader_tools
-from cfusion.datasets.check.compare import Check, Fit, _best_factor, _champion, _factor_name, _is_new, _percent, _votes
-from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals
+from cfusion.datasets.check.compare import Check, Fit, _best_factor, _champion, _factor_name, _is_new, _votes
+from cfusion.datasets.check.reprojection import STATED, Hypothesis, Meaning, Residuals, percent
 from cfusion.datasets.check.scales import Scales
 from cfusion.datasets.fingerprint import contents, view_fingerprint
 from cfusion.datasets.named_neighbours import _digits, _Shared, read_plan
@@ -155,7 +155,7 @@ class TestCheck:
         assert ("disparity" in found.name) == (meaning is Meaning.disparity)
 
     def test_shares_in_words(self) -> None:
-        assert [_percent(each) for each in (NAN, 1e-6, 1e-5, 0.0123, 0.1234)] == [
+        assert [percent(each) for each in (NAN, 1e-6, 1e-5, 0.0123, 0.1234)] == [
             *("no", "under 0.001 %", "0.001 %", "1.2 %", "12.3 %"),
         ]
 

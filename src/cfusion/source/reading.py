@@ -36,7 +36,7 @@ def read_at(
     agreements: Sequence[float],
     backend: Backend,
     uploads: Sequence[UploadedViews] | None,
-    motions: NDArray[Any] | None = None,
+    motions: NDArray[Any] | None,
 ) -> Reading:
     """Read every view at the surface; on a device all of a shape at once, given view_from_reference (K, 3, 4).
 
