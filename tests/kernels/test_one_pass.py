@@ -453,8 +453,8 @@ def cases(i: Inputs) -> list[Case]:
             for told, many in ((False, True), (True, False), (True, True))
         ),
         (belief._unless_alone, (i.positive(), 2 * i.positive(), i.positive(), i.mask()), {}),
-        (belief._sights, (i.positive(), np.rint(4 * i.positive()), i.mask(), np.float32(1)), {}),
-        (belief._in_holes, (i.positive(), np.rint(4 * i.positive()), i.mask(), np.float32(1), np.float32(0.3)), {}),
+        (belief._sights, (i.positive(), np.rint(4 * i.positive()), i.mask(), 12), {}),
+        (belief._in_holes, (i.positive(), i.mask(), i.positive()), {}),
         (evidence._said, (i.stack(), i.positive(VIEWS), i.map(), i.unit(), i.per_view()), {}),
         (evidence._mass, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS)), {}),
         (evidence._trusted, (i.positive(VIEWS), i.mask(VIEWS), i.mask(VIEWS), np.float64(0.7)), {}),

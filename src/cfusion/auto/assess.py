@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from cfusion.arrays import SMALL, some_columns
+from cfusion.arrays import SMALL
 from cfusion.auto import belief, uncertainty
 from cfusion.auto.evidence import Evidence, Placed, collect
 from cfusion.auto.far import variance_of_far
 from cfusion.auto.fit import Fit
 from cfusion.auto.halves import refit_halves, refit_pixels
-from cfusion.auto.noise import PIXEL_ERROR, SCALE_SAMPLE, depth_noise, reading_error
-from cfusion.auto.occlusion import APART
+from cfusion.auto.misreading import views_apart
+from cfusion.auto.noise import PIXEL_ERROR, depth_noise, reading_error
 from cfusion.auto.outlines import Outlines
 from cfusion.auto.pooling import pooled_mean
 from cfusion.auto.reading import read_surface, residual_sizes
@@ -143,11 +143,8 @@ def _from_many_places(source: Source, depth: Floats, backend: Backend) -> bool:
     Parallel rays have no zero of depth: their directions are apart if they are over a depth as large as the image.
     """
     camera = source.frame.camera
-    moved = some_columns(source.parallax(depth, backend), SCALE_SAMPLE)
-    reach = max(depth.shape) * camera.pixel_size if isinstance(camera, Orthographic) else None
-    moved = moved * (some_columns(depth, SCALE_SAMPLE) if reach is None else np.float32(reach))
-    pixels, counts = backend.medians(moved)
-    apart = sum(count > 0 and each >= APART for each, count in zip(pixels, counts, strict=True))
+    over = np.float32(max(depth.shape) * camera.pixel_size) if isinstance(camera, Orthographic) else depth
+    apart = views_apart(source.parallax(depth, backend), over, backend)
     return 2 * apart >= source.n_views - 1
 
 

@@ -31,8 +31,8 @@ from cfusion.auto.edges import edge_weights
 from cfusion.auto.evidence import Evidence
 from cfusion.auto.outlines import wide_parts
 from cfusion.auto.pooling import PASSES, ratio
-from cfusion.auto.small_parts import FEWEST_OF_A_ROD
-from cfusion.auto.surface import alike_around, nearest_around, shown, where_known
+from cfusion.auto.small_parts import in_front_of_all
+from cfusion.auto.surface import alike_around, shown, where_known
 from cfusion.auto.uncertainty import relief_beyond_slope
 from cfusion.kernels.contract import Backend, Floats, Mask
 from cfusion.kernels.one_pass import added_up, one_pass
@@ -200,9 +200,7 @@ def _unless_outlined(
 def _in_front(own: DepthMap, depth: DepthMap, noise: Floats) -> Mask:
     """Pixels (H, W) where a map is in front of all of a surface within a pixel, as are two neighbours like it."""
     limit = np.float32(EDGE) * noise
-    front = np.where(nearest_around(depth) - own > limit, own, np.float32(np.nan))
-    out: Mask = alike_around(front, limit) >= FEWEST_OF_A_ROD
-    return out
+    return in_front_of_all(depth, own, limit, limit)
 
 
 @one_pass
@@ -254,14 +252,15 @@ def unless_gaps(probability: Floats, support: Mask, measured: Mask, *, apart: Ca
     `measured` (H, W) is what was not interpolated. Few pixels of a surface are supported by few views: where more were
     interpolated than measured with so many, the others are gaps. Views that are not `apart` miss the same again.
     """
-    seen = added_up(_seen, support)[0]
-    counts = [_sights(probability, seen, measured, np.float32(k)) for k in range(len(support) + 1)]
-    shares = shares_of_surface(*zip(*((int(hole), int(seen)) for hole, seen in counts), strict=True))
-    if min(shares) < 1 and apart():
-        for k, share in enumerate(shares):
-            if share < 1:
-                probability = _in_holes(probability, seen, measured, np.float32(k), np.float32(share))
-    return probability
+    views = len(support)
+    seen, kind = _sights(probability, added_up(_seen, support)[0], measured, views + 1)
+    holes, others, _ = np.bincount(kind.ravel(), minlength=3 * (views + 1)).reshape(3, -1).tolist()
+    shares = shares_of_surface(holes, others)
+    if min(shares) == 1 or not apart():
+        return probability
+    by_sight = np.asarray(shares, np.float32, like=probability)
+    out: Floats = _in_holes(probability, measured, by_sight[seen])
+    return out
 
 
 def shares_of_surface(holes: Sequence[int], measured: Sequence[int]) -> list[float]:
@@ -280,15 +279,15 @@ def _seen(support: Mask) -> tuple[Floats]:
 
 
 @one_pass
-def _sights(probability: Floats, seen: Floats, measured: Mask, count: np.float32) -> tuple[Any, Any]:
-    """How many pixels that so many views support were interpolated, and how many measured."""
-    alike = (probability > 0) & (seen == count)
-    return (alike & ~measured).sum(), (alike & measured).sum()
+def _sights(probability: Floats, seen: Floats, measured: Mask, counts: int) -> tuple[Any, Any]:
+    """How many views support a pixel (H, W); and that number plus `counts` if it was measured, twice if unknown."""
+    number = seen.astype(np.int32)
+    return number, number + np.where(probability > 0, np.where(measured, counts, 0), 2 * counts).astype(np.int32)
 
 
 @one_pass
-def _in_holes(probability: Floats, seen: Floats, measured: Mask, count: np.float32, share: np.float32) -> Floats:
-    out: Floats = np.where(~measured & (seen == count), probability * share, probability)
+def _in_holes(probability: Floats, measured: Mask, share: Floats) -> Floats:
+    out: Floats = np.where(measured, probability, probability * share)
     return out
 
 

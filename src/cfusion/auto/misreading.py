@@ -30,6 +30,7 @@ LEAST_WEIGHT = 1e-3
 SHARED = (0.4, 0.6)  # range of the autocorrelation rho: stereo has 0.65, wrong poses 0.33, white noise below 0.12
 ONE_SIDED = 0.8  # of a view's residuals, more on one side of the surface than on the other: its scale or pose is off
 FAR = 4.0  # pixels: a view that is typically misread by this many has half of its weight
+APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
 GIVEN_BACK, MOST_LOST = 0.5, 4.0  # power of a pixel's lost weight that is given back, and largest loss that counts
 
 
@@ -89,6 +90,16 @@ def independence(residuals: Floats, sides: Sides, usual: float, least: float) ->
 def usual_parallax(parallax: Floats, backend: Backend) -> list[float]:
     """The median (K,) of each view's parallax (K, H, W)."""
     return backend.medians(some_columns(parallax, SCALE_SAMPLE))[0]
+
+
+def views_apart(parallax: Floats, over: Floats | np.float32, backend: Backend) -> int:
+    """How many views measure other points of the surface than the reference: APART in the median.
+
+    `parallax` (K, H, W) counts over a depth, (H, W) or of all pixels.
+    """
+    depth = some_columns(over, SCALE_SAMPLE) if np.ndim(over) else over
+    pixels, counts = backend.medians(some_columns(parallax, SCALE_SAMPLE) * depth)
+    return sum(count > 0 and each >= APART for each, count in zip(pixels, counts, strict=True))
 
 
 def nearest(moved: Sequence[float], reference: int, number: int) -> list[int]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cfusion.arrays import DepthMap, some_columns
+from cfusion.arrays import DepthMap
 from cfusion.auto import noise
 from cfusion.auto.at_edges import AtEdges, at_edges, support_of
 from cfusion.auto.holes import unmeasured_are_holes
-from cfusion.auto.misreading import TELLING, nearest, surface_doubt
+from cfusion.auto.misreading import TELLING, nearest, surface_doubt, views_apart
 from cfusion.auto.outlines import SAME, STEP, UNTOLD, Outlines, held_by_reference, of_reference
 from cfusion.auto.reading import Read
 from cfusion.auto.residuals import Residuals, residuals_at
@@ -32,7 +32,6 @@ LESS_EXACT = 0.5  # times that, if the reference's edges are no better placed th
 FEWEST_FOR_EDGES = 3  # views: with fewer, errors that neighbouring pixels share have edges too
 INDEPENDENT, ALIKE = 0.05, 0.15  # autocorrelation of neighbours: errors of a matcher have 0.5 to 0.9
 MOST_LONE = 0.005  # of its pixels: more specks that no other view sees are outliers or noise; rods have 0.4 % or less
-APART = 0.5  # pixels: median parallax of the surface, from which two views measure different points of it
 FAR_OFF, MOST_FAR_OFF = 10.0, 0.02  # noise scales, and share of the pixels: more are blobs of outliers,
 BESIDE = 4  # pixels: unless the surface has an edge that near
 
@@ -177,8 +176,7 @@ def _without_noise(seen: Residuals, surface: DepthMap, reference: int, backend: 
     lone, known = _lone_specks(seen.away, surface, seen.unit, reference, *limits)
     if lone > MOST_LONE * known:
         return False
-    apart, counts = backend.medians(some_columns(seen.parallax * surface, noise.SCALE_SAMPLE))
-    return any(count > 0 and pixels >= APART for pixels, count in zip(apart, counts, strict=True))
+    return views_apart(seen.parallax, surface, backend) > 0
 
 
 @one_pass

@@ -131,9 +131,13 @@ def _or_rods(core: Floats, surface: DepthMap, own: DepthMap, unit: Floats, scale
 
 @one_pass
 def _rods(surface: DepthMap, own: DepthMap, unit: Floats, limit: np.float32, same: np.float32) -> Mask:
-    """Pixels (H, W) measured in front of all surfaces around them, as two neighbours at the same depth are."""
-    front = np.where((nearest_around(surface) - own) / unit > limit, own, np.float32(np.nan))
-    out: Mask = alike_around(front, same * unit) >= FEWEST_OF_A_ROD
+    return in_front_of_all(surface, own, limit * unit, same * unit)
+
+
+def in_front_of_all(surface: DepthMap, own: DepthMap, limit: Floats, same: Floats) -> Mask:
+    """Pixels (H, W) measured in front of all surfaces within one, as two neighbours at the same depth are."""
+    front = np.where(nearest_around(surface) - own > limit, own, np.float32(np.nan))
+    out: Mask = alike_around(front, same) >= FEWEST_OF_A_ROD
     return out
 
 
