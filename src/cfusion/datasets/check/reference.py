@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cfusion.arrays import Matrix
-from cfusion.datasets.check.reprojection import FEWEST, STATED, Samples, percent
+from cfusion.datasets.check.reprojection import FEWEST, STATED, Samples, median_difference, percent
 from cfusion.geometry.pose import turned_by
 
 SUSPECT = 1.5  # residual of its pairs over that of the others, from which a motion is searched
@@ -82,9 +82,7 @@ def misplaced(samples: Samples, number: int) -> Misplaced | None:
 
 
 def _median(values: Numbers) -> float:
-    """The median relative difference; inf of too few."""
-    known = values[np.isfinite(values)]
-    return float(np.expm1(np.median(np.abs(known)))) if known.size >= FEWEST else float("inf")
+    return median_difference(values, FEWEST)
 
 
 def _between(others: float, before: float) -> float:

@@ -75,8 +75,7 @@ class Residuals:
     @property
     def median(self) -> float:
         """Median relative difference of depth; inf if no known depth was hit."""
-        hit = np.abs(self.values[np.isfinite(self.values)])
-        return float(np.expm1(np.median(hit))) if hit.size else float("inf")
+        return median_difference(self.values)
 
     @property
     def sizes(self) -> Coordinates:
@@ -88,6 +87,12 @@ class Residuals:
         """Mean square root of the residuals: robust against a few wrong surfaces, without the plateaus of a median."""
         hit = np.abs(self.values[np.isfinite(self.values)])
         return float(np.sqrt(hit).mean()) if hit.size else float("inf")
+
+
+def median_difference(values: Coordinates, fewest: int = 1) -> float:
+    """The median relative difference of depth of residuals (M,), of those that are known; inf of too few."""
+    known = values[np.isfinite(values)]
+    return float(np.expm1(np.median(np.abs(known)))) if known.size >= fewest else float("inf")
 
 
 def percent(share: float) -> str:
